@@ -1,0 +1,106 @@
+"""Our own files: a folder for the results of the last diagnosis and text to put there, in; files written whole, out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from .errors import LensError, StateError, UsageError
+
+IGNORE = ".gitignore"
+
+
+@contextlib.contextmanager
+def opened(folder: Path) -> Iterator[Path]:
+    """Make the state folder, and prove that it can be written, before any long work starts.
+
+    A folder made here is taken away again when the work ends in one of our errors and left nothing in it.
+
+    Raises:
+        StateError: the folder cannot be made or written.
+    """
+    fresh = not folder.exists()
+    try:
+        _prepare(folder, fresh)
+    except OSError as error:
+        if fresh:
+            _remove(folder)
+        raise StateError(
+            f"cannot write the state folder {folder}: {error.strerror}", "name another: --state DIR"
+        ) from error
+    try:
+        yield folder
+    except (LensError, KeyboardInterrupt):
+        if fresh:
+            _remove(folder)
+        raise
+
+
+def _prepare(folder: Path, fresh: bool) -> None:
+    """Only a folder of our own making is hidden from git: ``--state .`` must not hide the user's files."""
+    if fresh:
+        folder.mkdir()
+        write(folder / IGNORE, "*\n")
+    _touch(folder)
+
+
+def _touch(folder: Path) -> None:
+    """Prove that a file can be made in the folder, and leave none."""
+    with tempfile.TemporaryFile(dir=folder):
+        pass
+
+
+def _remove(folder: Path) -> None:
+    """Remove the folder if there is nothing but our own mark in it."""
+    with contextlib.suppress(OSError):
+        if [item.name for item in folder.iterdir()] == [IGNORE]:
+            (folder / IGNORE).unlink()
+        folder.rmdir()
+
+
+def write(path: Path, text: str) -> None:
+    """Write the file whole or not at all: a temporary file beside it, then a rename.
+
+    Raises:
+        OSError: the folder of ``path`` is missing or cannot be written.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")  # /dev/stdout, a pipe: never rename over it
+        return
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with open(handle, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
+            stream.write(text)
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def _umask() -> int:
+    """The mask for new files; asking for it means setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def check_output(path: Path) -> None:
+    """See that a report can be put at ``path``, before any long work starts; leaves nothing there.
+
+    Raises:
+        UsageError: its folder is missing or cannot be written, or it is a folder itself.
+    """
+    if path.is_dir():
+        raise UsageError(f"--output {path} is a folder", "name a file in it")
+    if not path.parent.is_dir():
+        raise UsageError(f"--output: no such folder: {path.parent}", f"make it first: mkdir -p {path.parent}")
+    try:
+        if path.is_file() or not path.exists():
+            _touch(path.resolve().parent)
+    except OSError as error:
+        raise UsageError(f"--output: cannot write into {path.parent}: {error.strerror}", "name another file") from error
