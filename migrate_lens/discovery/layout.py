@@ -1,0 +1,158 @@
+"""A tree and what its project declares, in; its import root, top-level names and public modules, out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from .declared import Declared
+from .tree import Tree
+
+# What a folder of a project may be called without being its package.
+ASIDE = frozenset(
+    [
+        "tests",
+        "test",
+        "testing",
+        "docs",
+        "doc",
+        "examples",
+        "example",
+        "build",
+        "dist",
+        "benchmarks",
+        "benchmark",
+        "scripts",
+        "tools",
+        "ci",
+        "csrc",
+        "demo",
+        "demos",
+    ]
+)
+# What a file of a project may be called without being its module.
+ASIDE_FILES = frozenset(["setup", "conftest", "noxfile", "tasks", "versioneer", "smoke", "test", "fabfile"])
+TESTS = frozenset({"tests", "test"})
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a library is imported.
+
+    Attributes:
+        import_root: the folder to put on ``sys.path``.
+        packages: top-level import names.
+        modules: dotted names of the public modules, packages first.
+    """
+
+    import_root: Path
+    packages: tuple[str, ...]
+    modules: tuple[str, ...]
+
+
+def is_project(root: Path) -> bool:
+    """Whether a build or a packaging tool would take this folder for a project's."""
+    return any((root / name).is_file() for name in ("setup.py", "pyproject.toml", "setup.cfg", "CMakeLists.txt"))
+
+
+def of_package(tree: Tree) -> Layout:
+    """The layout where the folder itself is a package, as in an installation."""
+    top = tree.root
+    while (top.parent / "__init__.py").is_file():
+        top = top.parent
+    return Layout(top.parent, (top.name,), _public(tree, top.parent, (top.name,)))
+
+
+def of_project(tree: Tree, declared: Declared) -> Layout:
+    """The layout of a source tree: the declared folder, else ``src``, else the project's own."""
+    roots = [tree.root / declared.where] if declared.where else _roots(tree.root, declared)
+    found = [(root, _top_level(tree, root, declared)) for root in roots]
+    root, names = next(((root, names) for root, names in found if names), (tree.root, ()))
+    names = names or _aside(tree)
+    return Layout(root, names, _public(tree, root, names))
+
+
+def _roots(root: Path, declared: Declared) -> list[Path]:
+    """``src`` comes first only if the project's own name is not in the folder above it."""
+    names = {normal(name) for name in (declared.name, *declared.packages) if name}
+    flat = any(normal(item.stem) in names for item in root.iterdir() if item.is_dir() or item.suffix == ".py")
+    return [root, root / "src"] if flat else [root / "src", root]
+
+
+def normal(name: str) -> str:
+    """A distribution's name as an import name would be spelled."""
+    return re.sub(r"[-.]+", "_", name).lower()
+
+
+def _top_level(tree: Tree, root: Path, declared: Declared) -> tuple[str, ...]:
+    """Packages first: the declared ones, else those with an ``__init__.py``, else the one called like the project."""
+    folders = {path.relative_to(root).parts[0] for path in tree.files if len(_below(path, root)) > 1}
+    files = {path.stem for path in tree.files if path.parent == root and path.stem.isidentifier()}
+    regular = {name for name in folders if root / name / "__init__.py" in tree.files and name.isidentifier()}
+    packages = set(declared.packages) & folders or {name for name in regular if _is_ahead(name, root)}
+    if not packages:
+        packages = {name for name in folders if normal(name) == normal(declared.name) and name.isidentifier()}
+    modules = set(declared.modules) & files or {name for name in files if normal(name) == normal(declared.name)}
+    if not packages and not modules:
+        modules = {name for name in files if name not in ASIDE_FILES and not is_test_name(name)}
+    return (*sorted(packages), *sorted(modules - packages))
+
+
+def _below(path: Path, root: Path) -> tuple[str, ...]:
+    return path.relative_to(root).parts if path.is_relative_to(root) else ()
+
+
+def _is_ahead(name: str, root: Path) -> bool:
+    return name not in ASIDE and not (name == "src" and not (root / "src" / "__init__.py").is_file())
+
+
+def _aside(tree: Tree) -> tuple[str, ...]:
+    """Folders that are packages by form but not by name: taken only where there is nothing else."""
+    return tuple(sorted({path.parent.name for path in tree.files if _is_top_init(path, tree.root)}))
+
+
+def _is_top_init(path: Path, root: Path) -> bool:
+    return path.name == "__init__.py" and path.parent.parent == root and path.parent.name.isidentifier()
+
+
+def is_test_name(stem: str) -> bool:
+    """Whether pytest would collect a file of this name."""
+    return stem.startswith("test_") or stem.endswith("_test")
+
+
+# --- modules ----------------------------------------------------------------------------------------------------------
+
+
+def _public(tree: Tree, root: Path, names: tuple[str, ...]) -> tuple[str, ...]:
+    found = {name: path.name != "__init__.py" for name, path in _named(tree, root) if name.partition(".")[0] in names}
+    return tuple(sorted((name for name in found if _is_public(name)), key=lambda name: (found[name], name)))
+
+
+def _named(tree: Tree, root: Path) -> Iterator[tuple[str, Path]]:
+    for path in tree.files:
+        name = module_name(path, root)
+        if name and _reachable(path, root):
+            yield name, path
+
+
+def module_name(path: Path, root: Path) -> str:
+    """The dotted name of a file below the import root, empty if it has none."""
+    parts = list(_below(path.with_suffix(""), root))
+    if parts and parts[-1] == "__init__":
+        parts.pop()
+    return ".".join(parts) if parts and all(part.isidentifier() for part in parts) else ""
+
+
+def _reachable(path: Path, root: Path) -> bool:
+    """Below the top-level folder, which may be a namespace, every folder must be a regular package."""
+    folders = path.relative_to(root).parts[1:-1]
+    top = root / path.relative_to(root).parts[0]
+    return all((top.joinpath(*folders[:depth]) / "__init__.py").is_file() for depth in range(1, len(folders) + 1))
+
+
+def _is_public(name: str) -> bool:
+    first, *rest = name.split(".")
+    hidden = any(part.startswith("_") for part in (first, *rest))
+    return not hidden and not any(part in TESTS or part == "conftest" or is_test_name(part) for part in rest)

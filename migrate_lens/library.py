@@ -1,0 +1,142 @@
+"""The path that the user named, in; what library or script is there, read and never run, out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from .discovery import build, declared, layout, probes, tree
+from .discovery.layout import Layout
+from .discovery.tree import Tree
+from .errors import LibraryError, UsageError
+from .model import BuildEntry, Library, Probe, ProbeKind
+
+ARCHIVES = (".whl", ".zip", ".egg", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".conda")
+
+
+def discover(path: Path, probes: Sequence[str] = (), configured: Sequence[str] = ()) -> Library:
+    """Find packages, build entry, native sources and probes by reading; nothing is imported, run or written.
+
+    Args:
+        path: a folder (source tree, unpacked sdist, or an installed package) or a lone script.
+        probes: what ``--probe`` named.
+        configured: what the library's configuration names; used when ``probes`` is empty.
+
+    Raises:
+        UsageError: the path or a probe does not exist.
+        LibraryError: there is nothing at the path that can be diagnosed.
+    """
+    place = Path(os.path.abspath(path.expanduser()))
+    asked, source = (tuple(probes), "option") if probes else (tuple(configured), "config")
+    if place.is_dir():
+        return _folder(place, asked, source)
+    if place.is_file():
+        return _script(place, asked, source)
+    raise UsageError(f"no such path: {path}", "name a library's folder or a .py file")
+
+
+# --- a lone script ----------------------------------------------------------------------------------------------------
+
+
+def _script(path: Path, asked: Sequence[str], source: str) -> Library:
+    if path.name.lower().endswith(ARCHIVES):
+        raise LibraryError(f"{path.name} is an archive", f"unpack it and name the folder: {_unpack(path)}")
+    if path.suffix != ".py":
+        raise UsageError(f"{path} is not a Python file", "name a library's folder or a .py file")
+    read = tree.parse(path)
+    if isinstance(read, str):
+        raise LibraryError(f"{path}: {read}", "correct the file; it is read with the Python that runs migrate-lens")
+    facts = tree.gather(read)
+    alone = Tree(path.parent, {path: facts}, (), ())
+    names = (path.stem,) if asked and path.stem.isidentifier() else ()
+    own = Probe(probes.kind_of(path, facts), path.name, path)
+    return Library(
+        root=path.parent,
+        name=path.stem,
+        script=path,
+        import_root=path.parent,
+        packages=names,
+        modules=names,
+        build=build.find_jit(alone),
+        native_sources=(),
+        probes=probes.given(asked, alone, Layout(path.parent, names, names)) or (own,),
+        probes_from=source if asked else "found",
+    )
+
+
+def _unpack(path: Path) -> str:
+    zipped = path.suffix.lower() in {".whl", ".zip", ".egg"}
+    return f"python -m zipfile -e {path.name} DIR" if zipped else f"tar -xf {path.name}"
+
+
+# --- a folder ---------------------------------------------------------------------------------------------------------
+
+
+def _folder(root: Path, asked: Sequence[str], source: str) -> Library:
+    contents = tree.scan(root)
+    _check(contents)
+    installed = (root / "__init__.py").is_file() and not layout.is_project(root)
+    says = declared.Declared() if installed else declared.read(root)
+    shape = layout.of_package(contents) if installed else layout.of_project(contents, says)
+    run, origin = _probes(contents, shape, asked, source)
+    return Library(
+        root=root,
+        name=says.name or next(iter(shape.packages), root.name),
+        script=None,
+        import_root=shape.import_root,
+        packages=shape.packages,
+        modules=shape.modules,
+        build=_build(contents, says, installed),
+        native_sources=contents.native,
+        probes=run,
+        probes_from=origin,
+        tests=probes.tests(contents),
+        skipped=contents.skipped,
+    )
+
+
+def _build(contents: Tree, says: declared.Declared, installed: bool) -> BuildEntry | None:
+    """An installed package is built already; only what it compiles while it runs is left."""
+    return build.find_jit(contents) if installed else build.find(contents, says)
+
+
+def _probes(contents: Tree, shape: Layout, asked: Sequence[str], source: str) -> tuple[tuple[Probe, ...], str]:
+    """Asked for, else found, else the import of every public module."""
+    if asked:
+        return probes.given(asked, contents, shape), source
+    if run := probes.found(contents):
+        return run, "found"
+    if shape.modules:
+        return (Probe(ProbeKind.IMPORTS, "imports", modules=shape.modules),), "imports"
+    raise LibraryError(
+        f"found no module and no program to run in {contents.root}", "name a program that uses it: --probe smoke.py"
+    )
+
+
+def _check(contents: Tree) -> None:
+    """See that there is Python to diagnose.
+
+    Raises:
+        LibraryError: there is none, none that can be read, or it is one folder further down.
+    """
+    if contents.files and not _nested(contents):
+        return
+    if nested := _nested(contents):
+        raise LibraryError(f"{contents.root} is not a project itself", f"did you mean {nested}?")
+    broken = [skipped for skipped in contents.skipped if skipped.path.endswith(".py") or skipped.path == "."]
+    if broken:
+        first = broken[0]
+        raise LibraryError(
+            f"no Python file in {contents.root} can be read ({first.path}: {first.reason})", "correct it"
+        )
+    raise LibraryError(f"no Python in {contents.root}", "name a library's folder or a .py file")
+
+
+def _nested(contents: Tree) -> Path | None:
+    """The only project below a folder that is none, as an unpacked archive leaves it."""
+    if any(path.parent == contents.root for path in contents.files) or layout.is_project(contents.root):
+        return None
+    tops = {contents.root / path.relative_to(contents.root).parts[0] for path in contents.files}
+    project = [top for top in sorted(tops) if layout.is_project(top) and not (top / "__init__.py").is_file()]
+    return project[0] if len(project) == 1 and len(tops) == 1 else None
