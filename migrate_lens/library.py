@@ -44,13 +44,13 @@ def _script(path: Path, asked: Sequence[str], source: str) -> Library:
         raise LibraryError(f"{path.name} is an archive", f"unpack it and name the folder: {_unpack(path)}")
     if path.suffix != ".py":
         raise UsageError(f"{path} is not a Python file", "name a library's folder or a .py file")
-    read = tree.parse(path)
-    if isinstance(read, str):
-        raise LibraryError(f"{path}: {read}", "correct the file; it is read with the Python that runs migrate-lens")
-    facts = tree.gather(read)
+    data = tree.check(path)
+    if isinstance(data, str):
+        raise LibraryError(f"{path}: {data}", "correct the file; it is read with the Python that runs migrate-lens")
+    facts = tree.gather(path, data)
     alone = Tree(path.parent, {path: facts}, (), ())
     names = (path.stem,) if asked and path.stem.isidentifier() else ()
-    own = Probe(probes.kind_of(path, facts), path.name, path)
+    own = Probe(probes.kind_of(facts), path.name, path)
     return Library(
         root=path.parent,
         name=path.stem,
@@ -120,10 +120,12 @@ def _check(contents: Tree) -> None:
     Raises:
         LibraryError: there is none, none that can be read, or it is one folder further down.
     """
-    if contents.files and not _nested(contents):
+    nested = _nested(contents)
+    if contents.files and not nested:
         return
-    if nested := _nested(contents):
-        raise LibraryError(f"{contents.root} is not a project itself", f"did you mean {nested}?")
+    if nested:
+        names = " or ".join(str(path) for path in nested[:3])
+        raise LibraryError(f"{contents.root} is not a project itself", f"name one that is in it: {names}")
     broken = [skipped for skipped in contents.skipped if skipped.path.endswith(".py") or skipped.path == "."]
     if broken:
         first = broken[0]
@@ -133,10 +135,12 @@ def _check(contents: Tree) -> None:
     raise LibraryError(f"no Python in {contents.root}", "name a library's folder or a .py file")
 
 
-def _nested(contents: Tree) -> Path | None:
-    """The only project below a folder that is none, as an unpacked archive leaves it."""
-    if any(path.parent == contents.root for path in contents.files) or layout.is_project(contents.root):
-        return None
-    tops = {contents.root / path.relative_to(contents.root).parts[0] for path in contents.files}
-    project = [top for top in sorted(tops) if layout.is_project(top) and not (top / "__init__.py").is_file()]
-    return project[0] if len(project) == 1 and len(tops) == 1 else None
+def _nested(contents: Tree) -> list[Path]:
+    """The projects below a folder that is none, as unpacked archives leave it; empty where the folder itself is one."""
+    root = contents.root
+    if layout.is_project(root) or any(path.parent in (root, root / "src") for path in contents.files):
+        return []
+    tops = {root / path.relative_to(root).parts[0] for path in contents.files}
+    if any((top / "__init__.py").is_file() for top in tops):
+        return []
+    return [top for top in sorted(tops) if layout.is_project(top)]

@@ -8,29 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .declared import Declared
-from .tree import Tree
+from .tree import Tree, is_test_name
 
 # What a folder of a project may be called without being its package.
 ASIDE = frozenset(
-    [
-        "tests",
-        "test",
-        "testing",
-        "docs",
-        "doc",
-        "examples",
-        "example",
-        "build",
-        "dist",
-        "benchmarks",
-        "benchmark",
-        "scripts",
-        "tools",
-        "ci",
-        "csrc",
-        "demo",
-        "demos",
-    ]
+    {"tests", "test", "testing", "docs", "doc", "examples", "example", "demo", "demos", "build", "dist", "csrc"}
+    | {"benchmarks", "benchmark", "scripts", "tools", "ci"}
 )
 # What a file of a project may be called without being its module.
 ASIDE_FILES = frozenset(["setup", "conftest", "noxfile", "tasks", "versioneer", "smoke", "test", "fabfile"])
@@ -115,11 +98,6 @@ def _aside(tree: Tree) -> tuple[str, ...]:
 
 def _is_top_init(path: Path, root: Path) -> bool:
     return path.name == "__init__.py" and path.parent.parent == root and path.parent.name.isidentifier()
-
-
-def is_test_name(stem: str) -> bool:
-    """Whether pytest would collect a file of this name."""
-    return stem.startswith("test_") or stem.endswith("_test")
 
 
 # --- modules ----------------------------------------------------------------------------------------------------------

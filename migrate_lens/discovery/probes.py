@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ..errors import UsageError
 from ..model import Probe, ProbeKind
-from .layout import TESTS, Layout, is_test_name
-from .tree import Facts, Tree, gather, parse
+from .layout import TESTS, Layout
+from .tree import Facts, Tree, check, gather, names, parse
 
 _FORMS = "a probe is a script, package.module:callable, or a pytest file or node"
 
@@ -31,16 +31,16 @@ def _given(spec: str, tree: Tree, layout: Layout) -> Probe:
         return Probe(ProbeKind.PYTEST, spec, _file(spec, file, tree)[0])
     if spec.endswith(".py"):
         path, facts = _file(spec, spec, tree)
-        return Probe(kind_of(path, facts), spec, path)
+        return Probe(kind_of(facts), spec, path)
     module, colon, name = spec.partition(":")
     if colon and all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
         return _callable(spec, module, name, tree, layout)
     raise UsageError(f"--probe {spec}: not a probe", _FORMS)
 
 
-def kind_of(path: Path, facts: Facts) -> ProbeKind:
+def kind_of(facts: Facts) -> ProbeKind:
     """A pytest file is one by its name and by what is in it; ``test_speed.py`` may well be a script."""
-    return ProbeKind.PYTEST if is_test_name(path.stem) and facts.tests else ProbeKind.SCRIPT
+    return ProbeKind.PYTEST if facts.tests else ProbeKind.SCRIPT
 
 
 def _file(spec: str, name: str, tree: Tree) -> tuple[Path, Facts]:
@@ -50,12 +50,12 @@ def _file(spec: str, name: str, tree: Tree) -> tuple[Path, Facts]:
     if path is None:
         near = _near(name, (_relative(file, tree.root) for file in tree.files))
         raise UsageError(f"--probe {spec}: no such file in {tree.root}", near or _FORMS)
-    read = parse(path)
-    if isinstance(read, str):
+    data = check(path)
+    if isinstance(data, str):
         raise UsageError(
-            f"--probe {spec}: {read}", "correct the file; it is read with the Python that runs migrate-lens"
+            f"--probe {spec}: {data}", "correct the file; it is read with the Python that runs migrate-lens"
         )
-    return path, gather(read)
+    return path, gather(path, data)
 
 
 def _callable(spec: str, module: str, name: str, tree: Tree, layout: Layout) -> Probe:
@@ -70,13 +70,10 @@ def _callable(spec: str, module: str, name: str, tree: Tree, layout: Layout) -> 
     read = parse(path)
     if isinstance(read, str):
         raise UsageError(f"--probe {spec}: {path.name}: {read}", "correct the file")
-    facts = gather(read)
-    first = name.partition(".")[0]
-    if first not in facts.names and not facts.dynamic:
-        public = [known for known in facts.names if not known.startswith("_")]
-        raise UsageError(
-            f"--probe {spec}: nothing called {first} in {path.name}", _near(first, public) or _callables(read)
-        )
+    bound, first = names(read), name.partition(".")[0]
+    if first not in bound and not {"*", "__getattr__"} & bound:
+        near = _near(first, (known for known in bound if not known.startswith("_")))
+        raise UsageError(f"--probe {spec}: nothing called {first} in {path.name}", near or _callables(read))
     return Probe(ProbeKind.CALLABLE, spec)
 
 
@@ -110,7 +107,7 @@ def tests(tree: Tree) -> tuple[Path, ...]:
 
 
 def _is_test(path: Path, facts: Facts) -> bool:
-    return is_test_name(path.stem) and facts.tests and (len(path.parts) == 1 or path.parts[0] in TESTS)
+    return facts.tests and (len(path.parts) == 1 or path.parts[0] in TESTS)
 
 
 def found(tree: Tree) -> tuple[Probe, ...]:
@@ -120,4 +117,4 @@ def found(tree: Tree) -> tuple[Probe, ...]:
     examples = [path for path in tree.files if path.parent == root / "examples" and path.name != "__init__.py"]
     smoke = [path for path in tree.files if path.parent == root / "tests" and path.stem.startswith("smoke")]
     programs = dict.fromkeys([*here, *examples, *smoke]) or dict.fromkeys(tests(tree))
-    return tuple(Probe(kind_of(path, tree.files[path]), _relative(path, root), path) for path in programs)
+    return tuple(Probe(kind_of(tree.files[path]), _relative(path, root), path) for path in programs)

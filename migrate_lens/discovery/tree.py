@@ -22,14 +22,10 @@ class Facts:
     """What one Python file says of itself.
 
     Attributes:
-        names: everything that it binds anywhere, so never too few.
-        dynamic: a star import or a module ``__getattr__`` may bind more.
-        tests: it has pytest functions or classes.
+        tests: its name and its functions or classes are those of a pytest file.
         jit: it calls ``torch.utils.cpp_extension.load`` or ``load_inline``.
     """
 
-    names: frozenset[str]
-    dynamic: bool
     tests: bool
     jit: bool
 
@@ -68,11 +64,11 @@ def scan(root: Path) -> Tree:
         if path.suffix in NATIVE:
             native.append(path)
         elif path.suffix == ".py":
-            read = parse(path)
-            if isinstance(read, ast.Module):
-                facts[path] = gather(read)
+            data = check(path)
+            if isinstance(data, str):
+                walk.skip(path, data)
             else:
-                walk.skip(path, read)
+                facts[path] = gather(path, data)
     return Tree(root, facts, tuple(native), tuple(sorted(walk.skipped, key=lambda skipped: skipped.path)))
 
 
@@ -114,8 +110,11 @@ def _pruned(folder: str) -> bool:
 # --- reading one file -------------------------------------------------------------------------------------------------
 
 
-def parse(path: Path) -> ast.Module | str:
-    """The file's syntax tree, or one line that says why there is none. PEP 263 coding lines are honoured."""
+def check(path: Path) -> bytes | str:
+    """The file's bytes if they are Python, else one line that says why not. PEP 263 coding lines are honoured.
+
+    Compiling is faster than making a syntax tree, and finds more.
+    """
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -123,22 +122,41 @@ def parse(path: Path) -> ast.Module | str:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a library's invalid escapes are no business of ours
-            return ast.parse(data)
+            compile(data, str(path), "exec", dont_inherit=True)
     except SyntaxError as error:
         return f"syntax error in line {error.lineno}: {error.msg}" if error.lineno else f"syntax error: {error.msg}"
     except (ValueError, RecursionError, MemoryError) as error:
         return f"cannot be parsed: {error or type(error).__name__}"
+    return data
 
 
-def gather(module: ast.Module) -> Facts:
-    """The facts of one parsed file."""
-    names: set[str] = set()
-    dynamic = False
-    for node in ast.walk(module):
-        bound = tuple(_bound(node))
-        dynamic = dynamic or "*" in bound
-        names.update(bound)
-    return Facts(frozenset(names), dynamic or "__getattr__" in names, _has_tests(module), _is_jit(module))
+def parse(path: Path) -> ast.Module | str:
+    """The file's syntax tree, or the reason of ``check``."""
+    data = check(path)
+    return data if isinstance(data, str) else _tree(data)
+
+
+def _tree(data: bytes) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(data)
+
+
+def gather(path: Path, data: bytes) -> Facts:
+    """The facts of one file that ``check`` let pass; a tree is made only where there may be something to see."""
+    named, compiling = is_test_name(path.stem), b"cpp_extension" in data
+    module = _tree(data) if named or compiling else ast.Module([], [])
+    return Facts(named and _has_tests(module), compiling and _is_jit(module))
+
+
+def is_test_name(stem: str) -> bool:
+    """Whether pytest would collect a file of this name."""
+    return stem.startswith("test_") or stem.endswith("_test")
+
+
+def names(module: ast.Module) -> frozenset[str]:
+    """All names bound anywhere in the file, so never too few; ``*`` where a star import may bind more."""
+    return frozenset(name for node in ast.walk(module) for name in _bound(node))
 
 
 def _bound(node: ast.AST) -> Iterator[str]:
