@@ -1,1 +1,14 @@
-""""""
+"""A report, in; the text of one format, out. A new format is one module here and one line in ``FORMATS``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..model import Report
+from . import json, markdown, text
+
+FORMATS: dict[str, Callable[[Report], str]] = {
+    "text": text.render,
+    "json": json.render,
+    "markdown": markdown.render,
+}
