@@ -79,9 +79,11 @@ def load(
         timeout: seconds that any one stage may take.
 
     Raises:
-        UsageError: the file does not parse, holds an unknown key or a value of the wrong type, or an
+        UsageError: the path does not exist, the file does not parse, holds an unknown key or a value of the wrong type, or an
             interpreter, a scope or a time limit cannot be used.
     """
+    if not path.exists():
+        raise UsageError(f"no such path: {path}", "name a library's folder or a .py file")
     file = _read(path if path.is_dir() else path.parent)
     return Options(
         path=path,
