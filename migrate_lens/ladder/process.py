@@ -1,0 +1,145 @@
+"""A command line goes in; its exit status, bounded output and wall time come out, and no process of it is left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+HEAD = 64 * 1024
+TAIL = 256 * 1024
+GRACE = 1.0
+PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a command ended; ``returncode`` is None when it was not there to be started."""
+
+    returncode: int | None
+    output: str
+    seconds: float
+    timed_out: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ended by itself with status 0."""
+        return self.returncode == 0 and not self.timed_out
+
+
+class Bounded:
+    """Keeps the head and the tail of a byte stream of any length."""
+
+    def __init__(self, head: int = HEAD, tail: int = TAIL) -> None:
+        self._head, self._tail = head, tail
+        self._first = bytearray()
+        self._last: deque[bytes] = deque()
+        self._kept = 0
+        self._lost = 0
+
+    def add(self, data: bytes) -> None:
+        """Takes the next piece of the stream."""
+        room = self._head - len(self._first)
+        if room > 0:
+            self._first += data[:room]
+            data = data[room:]
+        if not data:
+            return
+        self._last.append(data)
+        self._kept += len(data)
+        while self._kept - len(self._last[0]) >= self._tail:
+            dropped = len(self._last.popleft())
+            self._kept -= dropped
+            self._lost += dropped
+
+    def text(self) -> str:
+        """What was kept; a gap says how much is missing."""
+        gap = f"\n[... {self._lost} bytes left out ...]\n".encode() if self._lost else b""
+        return (bytes(self._first) + gap + b"".join(self._last)).decode("utf-8", "replace")
+
+
+def _dies_with_parent() -> Callable[[], None] | None:
+    """The child half of PR_SET_PDEATHSIG where the system has it; loaded here because a fork must not load libraries."""
+    try:
+        prctl = ctypes.CDLL(None, use_errno=True).prctl
+    except (OSError, AttributeError):
+        return None
+    return lambda: prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+_PREEXEC = _dies_with_parent()
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Ends the whole group that ``process`` leads, also when the leader is gone already."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(5)
+
+
+def run_bounded(argv: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str], timeout: float) -> Ran:
+    """Runs ``argv`` in a process group of its own, with nothing on stdin, for at most ``timeout`` seconds."""
+    start = time.monotonic()
+    try:
+        process = subprocess.Popen(
+            [str(part) for part in argv],
+            cwd=cwd,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=_PREEXEC,
+        )
+    except OSError as error:
+        return Ran(None, f"{argv[0]}: {error.strerror}", time.monotonic() - start)
+    kept = Bounded()
+    try:
+        in_time = _drain(process, kept, start + timeout)
+    finally:
+        kill_group(process)
+        if process.stdout is not None:
+            process.stdout.close()
+    return Ran(process.returncode, kept.text(), time.monotonic() - start, timed_out=not in_time)
+
+
+def _drain(process: subprocess.Popen[bytes], kept: Bounded, deadline: float) -> bool:
+    """Reads until the command has ended; False if the deadline came first.
+
+    Something that the command left running may hold the pipe open for ever, so its end is waited for only shortly.
+    """
+    assert process.stdout is not None
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        ended: float | None = None
+        while True:
+            now = time.monotonic()
+            if ended is None and process.poll() is not None:
+                ended = now
+            if ended is not None and now - ended > GRACE:
+                return True
+            if ended is None and now > deadline:
+                return False
+            if selector.select(0.1):
+                data = os.read(process.stdout.fileno(), 65536)
+                if not data:
+                    return _wait(process, deadline)
+                kept.add(data)
+
+
+def _wait(process: subprocess.Popen[bytes], deadline: float) -> bool:
+    """After the pipe was closed: whether the command itself ends in time."""
+    try:
+        process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return False
+    return True

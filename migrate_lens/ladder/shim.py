@@ -1,0 +1,109 @@
+"""A compiler's command line goes in; the real compiler runs with it, and one JSON record of the call comes out.
+
+Runs as a program of its own (``python -I -S shim.py CONFIG NAME ARGS...``) in front of a compiler on PATH, in whatever
+environment a build makes, so it imports nothing but the standard library and nothing of this package.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+KEEP = 1 << 20
+NESTED = "MIGRATE_LENS_SHIM"
+RECORDED = (".c", ".cc", ".cpp", ".cxx", ".c++", ".cu", ".hip", ".o", ".obj", ".a", ".so", ".mm", ".m", ".C", ".cppm")
+CMAKE_QUIET = ("--build", "--install", "-E", "-P", "--version", "--help", "--find-package")
+
+
+def main(argv: list[str]) -> int:
+    """Runs the call that stands behind ``argv`` and records it when it compiles, links or configures something."""
+    config_file, name, *args = argv
+    with open(config_file, encoding="utf-8") as file:
+        config = json.load(file)
+    command = config["commands"][name]
+    env = _environment(os.path.dirname(os.path.abspath(config_file)))
+    if os.environ.get(NESTED) or not _worth_a_record(name, args):
+        return _plain(command + args, env)
+    if config.get("dry"):
+        _touch_output(args)
+        _write(config["records"], name, command, args, 0.0, 0, "")
+        return 0
+    start = time.monotonic()
+    code, text = _forwarded(command + _quiet(name) + args + list(config.get("extra", {}).get(name, ())), env)
+    _write(config["records"], name, command, args, time.monotonic() - start, code, text)
+    return code
+
+
+def _environment(folder: str) -> dict[str, str]:
+    """The caller's environment without the folder of shims, so that ccache and nvcc find the real compilers."""
+    env = dict(os.environ, LC_ALL="C", GCC_COLORS="")
+    parts = [part for part in env.get("PATH", "").split(os.pathsep) if os.path.abspath(part) != folder]
+    env["PATH"] = os.pathsep.join(parts)
+    return env
+
+
+def _worth_a_record(name: str, args: list[str]) -> bool:
+    if name == "cmake":
+        return not any(arg in CMAKE_QUIET for arg in args)
+    return "-E" not in args and any(arg.endswith(RECORDED) for arg in args if not arg.startswith("-"))
+
+
+def _quiet(name: str) -> list[str]:
+    return [] if name in ("cmake", "nvcc", "hipcc") else ["-fdiagnostics-color=never"]
+
+
+def _plain(command: list[str], env: dict[str, str]) -> int:
+    try:
+        os.execvpe(command[0], command, env)
+    except OSError as error:
+        print(f"{command[0]}: {error.strerror}", file=sys.stderr)
+        return 127
+
+
+def _forwarded(command: list[str], env: dict[str, str]) -> tuple[int, str]:
+    """Runs the compiler, hands its stderr on as it comes, and keeps the first part of it."""
+    env[NESTED] = "1"
+    try:
+        process = subprocess.Popen(command, env=env, stderr=subprocess.PIPE)
+    except OSError as error:
+        return 127, f"{command[0]}: {error.strerror}"
+    assert process.stderr is not None
+    kept = bytearray()
+    while data := process.stderr.read1(65536):  # type: ignore[attr-defined]
+        kept += data[: max(0, KEEP - len(kept))]
+        sys.stderr.buffer.write(data)
+        sys.stderr.buffer.flush()
+    code = process.wait()
+    return (code if code >= 0 else 128 - code), kept.decode("utf-8", "replace")
+
+
+def _touch_output(args: list[str]) -> None:
+    if "-o" in args[:-1]:
+        with open(args[args.index("-o") + 1], "ab"):
+            pass
+
+
+def _write(
+    folder: str, name: str, command: list[str], args: list[str], seconds: float, code: int, text: str
+) -> None:
+    """Writes the record under a name that no other call can have, and in one step: a reader sees all of it or nothing."""
+    path = os.path.join(folder, f"{time.time_ns()}-{os.getpid()}.json")
+    record = {
+        "name": name,
+        "command": command,
+        "args": args,
+        "cwd": os.getcwd(),
+        "seconds": seconds,
+        "rc": code,
+        "stderr": text,
+    }
+    with open(path + ".part", "w", encoding="utf-8") as file:
+        json.dump(record, file)
+    os.replace(path + ".part", path)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

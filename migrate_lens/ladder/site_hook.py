@@ -1,0 +1,140 @@
+"""An interpreter of a build starts; ``import torch`` in it is answered as the runtime says, and its last exception is kept.
+
+Written as ``sitecustomize.py`` into a private folder on PYTHONPATH, so it runs in every interpreter that a build
+starts (pip, the build backend, a ``python -c`` of a CMake file) and must not cost or change anything until one of them
+asks for torch. It imports nothing of this package. Three variables steer it: ``MIGRATE_LENS_RUNTIME`` (``torch``
+leaves torch alone), ``MIGRATE_LENS_ERRORS`` (folder for exceptions) and ``MIGRATE_LENS_SITE`` (its own folder).
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import importlib.util
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from types import ModuleType, TracebackType
+from typing import Any
+
+HIDDEN = ("torch", "torchgen", "functorch")
+
+
+class TorchAsPaddle:
+    """A finder that stands in front: the first question about torch switches compat on, and real torch is never found."""
+
+    def __init__(self) -> None:
+        self.busy = False
+        self.compat: Any = None
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Paddle's answer for torch and its submodules; None, so that others may answer, for all else."""
+        root = name.partition(".")[0]
+        if root not in HIDDEN:
+            return None
+        if root == "torch" and not self.busy:
+            self.switch_on()
+            for finder in sys.meta_path:
+                if type(finder).__module__.partition(".")[0] == "paddle":
+                    spec = finder.find_spec(name, path, target)
+                    if spec is not None:
+                        return spec
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    def switch_on(self) -> None:
+        """Imports Paddle once and enables its compat for everyone."""
+        if self.compat is not None:
+            return
+        self.busy = True
+        try:
+            self.compat = paddle = importlib.import_module("paddle")
+            paddle.disable_signal_handler()
+            paddle.enable_compat()
+        finally:
+            self.busy = False
+
+
+def hide_metadata() -> None:
+    """Makes ``importlib.metadata`` answer as if torch was not installed."""
+    import importlib.metadata as metadata
+
+    search = metadata.MetadataPathFinder.find_distributions
+
+    def find_distributions(context: Any = metadata.DistributionFinder.Context()) -> Any:  # noqa: B008
+        if (context.name or "").lower() in HIDDEN:
+            return iter(())
+        return (found for found in search(context) if str(found.metadata["Name"]).lower() not in HIDDEN)
+
+    metadata.MetadataPathFinder.find_distributions = find_distributions  # type: ignore[method-assign,assignment]
+
+
+def keep_exceptions(folder: str) -> None:
+    """Adds a record of the exception that ends this interpreter to what it prints anyway."""
+    shown = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        try:
+            record = describe(error)
+            path = os.path.join(folder, f"{time.time_ns()}-{os.getpid()}.json")
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(record, file)
+        except (OSError, ValueError):
+            pass  # the exception itself is what matters; a record that cannot be written must not replace it
+        shown(kind, error, trace)
+
+    sys.excepthook = hook
+
+
+def describe(error: BaseException) -> dict[str, object]:
+    """An exception as plain data: class, message, what it says of names, its frames, and what it came from."""
+    owner = getattr(error, "obj", None)
+    frames = []
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        code = frame.f_code
+        frames.append(
+            {
+                "file": os.path.abspath(code.co_filename) if os.path.exists(code.co_filename) else code.co_filename,
+                "line": line,
+                "function": getattr(code, "co_qualname", code.co_name),
+                "module": str(frame.f_globals.get("__name__", "")),
+            }
+        )
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return {
+        "class": type(error).__name__,
+        "message": str(error)[:4000],
+        "name": str(getattr(error, "name", None) or ""),
+        "owner": str(getattr(owner, "__name__", "") or type(owner).__name__) if owner is not None else "",
+        "frames": frames[:50] + frames[50:][-50:],
+        "argv": sys.argv[:4],
+        "cause": describe(cause) if cause is not None else None,
+    }
+
+
+def chain() -> None:
+    """Runs the ``sitecustomize`` that this one stands in front of."""
+    mine = os.environ.get("MIGRATE_LENS_SITE", "")
+    rest = [entry for entry in sys.path if os.path.abspath(entry) != mine]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", rest)
+    if spec is not None and spec.loader is not None:
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+def main() -> None:
+    """Acts only where a build of ours asked for it."""
+    errors = os.environ.get("MIGRATE_LENS_ERRORS")
+    if errors:
+        keep_exceptions(errors)
+        if os.environ.get("MIGRATE_LENS_RUNTIME", "torch") != "torch":
+            sys.meta_path.insert(0, TorchAsPaddle())  # type: ignore[arg-type]
+            hide_metadata()
+    chain()
+
+
+if __name__ == "sitecustomize":
+    main()
