@@ -97,7 +97,7 @@ def _root(
 
 @app.command()
 def diagnose(
-    path: Annotated[Path, typer.Argument(help="A library's folder, or a lone script.")],
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A library's folder, or a lone script.")],
     probe: Annotated[
         list[str] | None,
         typer.Option(metavar="PROBE", help="A script, package.module:callable or pytest node to run; may be repeated."),

@@ -79,10 +79,10 @@ def load(
         timeout: seconds that any one stage may take.
 
     Raises:
-        UsageError: the path does not exist, the file does not parse, holds an unknown key or a value of the wrong type, or an
-            interpreter, a scope or a time limit cannot be used.
+        UsageError: the path does not exist, the file does not parse or holds an unknown key or a value of the wrong
+            type, or an interpreter, a scope or a time limit cannot be used.
     """
-    if not path.exists():
+    if not os.path.exists(path):
         raise UsageError(f"no such path: {path}", "name a library's folder or a .py file")
     file = _read(path if path.is_dir() else path.parent)
     return Options(
