@@ -25,15 +25,8 @@ def opened(folder: Path) -> Iterator[Path]:
     fresh = not folder.exists()
     try:
         _prepare(folder, fresh)
-    except OSError as error:
-        if fresh:
-            _remove(folder)
-        raise StateError(
-            f"cannot write the state folder {folder}: {error.strerror}", "name another: --state DIR"
-        ) from error
-    try:
         yield folder
-    except (LensError, KeyboardInterrupt):
+    except (LensError, OSError, KeyboardInterrupt):
         if fresh:
             _remove(folder)
         raise
@@ -41,10 +34,15 @@ def opened(folder: Path) -> Iterator[Path]:
 
 def _prepare(folder: Path, fresh: bool) -> None:
     """Only a folder of our own making is hidden from git: ``--state .`` must not hide the user's files."""
-    if fresh:
-        folder.mkdir()
-        write(folder / IGNORE, "*\n")
-    _touch(folder)
+    try:
+        if fresh:
+            folder.mkdir()
+            write(folder / IGNORE, "*\n")
+        _touch(folder)
+    except OSError as error:
+        raise StateError(
+            f"cannot write the state folder {folder}: {error.strerror}", "name another: --state DIR"
+        ) from error
 
 
 def _touch(folder: Path) -> None:
