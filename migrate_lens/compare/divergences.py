@@ -1,0 +1,125 @@
+"""Divergences: aligned events in, one typed difference for each pair that differs out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from migrate_lens.compare.align import pairs
+from migrate_lens.encoded import Difference, describe, difference, tag
+from migrate_lens.events import Event, Trace
+from migrate_lens.model import Symptom
+
+_ASPECTS = {
+    "shape": Symptom.SHAPE, "dtype": Symptom.DTYPE, "device": Symptom.DEVICE, "value": Symptom.VALUE,
+    "type": Symptom.VALUE, "gradient": Symptom.GRADIENT, "state": Symptom.STATE,
+}  # fmt: skip
+_ANY = frozenset(("Exception", "BaseException"))
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """One difference between two aligned events.
+
+    Attributes:
+        want: torch's event.
+        got: Paddle's event.
+        symptom: how it shows.
+        detail: exception type, keyword or aspect; never prose.
+        hard: whether it counts by itself; a soft one counts only where the outcome depends on it.
+        expected: torch's side, for a person.
+        actual: Paddle's side, for a person.
+    """
+
+    want: Event
+    got: Event
+    symptom: Symptom
+    detail: str
+    hard: bool
+    expected: str
+    actual: str
+
+
+def divergences(want: Trace, got: Trace) -> Iterator[Divergence]:
+    """All differences between torch's trace and Paddle's, in Paddle's order."""
+    for one, other in pairs(want, got):
+        found = diverges(one, other)
+        if found is not None:
+            yield found
+
+
+def diverges(want: Event, got: Event) -> Divergence | None:
+    """The difference between two aligned events, if there is one."""
+    if got.what == "handed":
+        return None
+    if want.what == "call":
+        return _values(want, got) if got.what == "call" else _failed(want, got)
+    if got.what == "call":
+        expected = f"raises {want.value['types'][0]}"
+        return Divergence(want, got, Symptom.EXCEPTION, "not raised", False, expected, describe(got.value))
+    if want.value["types"][0] == got.value["types"][0]:
+        return None
+    hard = not guarded(got) and guarded(want)
+    return Divergence(want, got, Symptom.EXCEPTION, got.value["types"][0], hard, _said(want), _said(got))
+
+
+def guarded(event: Event) -> bool:
+    """Whether the program itself catches what a failed event raised."""
+    caught = set(event.place.caught)
+    return bool(caught & _ANY or caught & set(event.value["types"]))
+
+
+def _failed(want: Event, got: Event) -> Divergence:
+    failure = got.value
+    hard = not guarded(got)
+    expected = "exists" if got.what == "absent" else f"returns {describe(want.value)}"
+    if got.what == "absent":
+        return Divergence(want, got, Symptom.MISSING_API, "", hard, expected, _said(got))
+    if failure["argument"]:
+        return Divergence(want, got, Symptom.MISSING_ARGUMENT, failure["argument"], hard, expected, _said(got))
+    return Divergence(want, got, Symptom.EXCEPTION, failure["types"][0], hard, expected, _said(got))
+
+
+def _said(event: Event) -> str:
+    failure = event.value
+    message = next((line.strip() for line in failure["message"].splitlines() if line.strip()), "")
+    return f"raises {failure['types'][0]}: {message[:200]}" if message else f"raises {failure['types'][0]}"
+
+
+def _values(want: Event, got: Event) -> Divergence | None:
+    draws = "r" in want.flags or "u" in want.flags
+    soft = None
+    for found in _differences(want, got, draws):
+        made = _divergence(want, got, found)
+        if made.hard:
+            return made
+        soft = soft or made
+    return soft or _alias(want, got)
+
+
+def _differences(want: Event, got: Event, draws: bool) -> Iterator[Difference]:
+    found = difference(want.value, got.value, values=not draws)
+    if found is not None:
+        yield found
+    written = dict(got.written)
+    for index, value in want.written:
+        # `x += y` that rebinds leaves the old tensor alone: an alias matter, judged below.
+        if index in written and not (f"={index};" in want.flags and f"={index};" not in got.flags):
+            changed = difference(value, written[index], values=not draws)
+            if changed is not None:
+                yield changed
+
+
+def _divergence(want: Event, got: Event, found: Difference) -> Divergence:
+    symptom = _ASPECTS[found.aspect]
+    if want.api.endswith(".grad") and symptom is Symptom.VALUE:
+        symptom = Symptom.GRADIENT
+    return Divergence(want, got, symptom, found.aspect, found.hard, found.expected, found.actual)
+
+
+def _alias(want: Event, got: Event) -> Divergence | None:
+    if "=" in want.flags and "=" not in got.flags and tag(got.value) == "T":
+        return Divergence(want, got, Symptom.ALIAS, "in place", False, "writes into its argument", "makes a new tensor")
+    if "v" in want.flags and "v" not in got.flags and "=" not in got.flags:
+        return Divergence(want, got, Symptom.ALIAS, "view", False, "shares memory with its argument", "copies")
+    return None

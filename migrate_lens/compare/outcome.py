@@ -1,0 +1,64 @@
+"""Outcomes: the endings of two runs in; whether the program behaved the same, and what to blame where it did not, out."""
+
+from __future__ import annotations
+
+from migrate_lens.encoded import Difference, describe, difference, tag
+from migrate_lens.events import Ending, Event, Frame, Trace
+
+
+def disagreement(want: Ending, got: Ending) -> Difference | None:
+    """How the second ending differs from the first, for a program that ended well under torch.
+
+    Flags of the gradient machinery, and a named tuple against a tuple, are no difference of an outcome: a program that
+    depended on them would have shown it.
+    """
+    if got.how == "died":
+        return Difference("crash", True, "finishes", "the process died")
+    if got.how != want.how:
+        return Difference("exception", True, want.how, ending_said(got))
+    if want.how == "exited":
+        same = (want.value or 0) == (got.value or 0)
+        return None if same else Difference("exception", True, f"exits with {want.value}", f"exits with {got.value}")
+    if not want.has_value:
+        return None
+    found = difference(want.value, got.value)
+    return None if found is None or found.aspect in ("gradient", "type") else found
+
+
+def ending_said(ending: Ending) -> str:
+    """One line about how a program ended."""
+    if ending.how == "raised":
+        message = next((x.strip() for x in ending.value["message"].splitlines() if x.strip()), "")
+        return f"raises {ending.value['types'][0]}: {message[:200]}"
+    if ending.how == "finished":
+        return f"finishes with {describe(ending.value)}" if ending.has_value else "finishes"
+    return f"exits with {ending.value}" if ending.how == "exited" else "dies"
+
+
+def own_frame(ending: Ending, trace: Trace) -> Frame | None:
+    """The innermost frame of an exception that stands in observed code."""
+    files = {place.path for place in trace.places}
+    own = [frame for frame in ending.frames if frame.path in files]
+    return own[-1] if own else (ending.frames[-1] if ending.frames else None)
+
+
+def recorded(trace: Trace) -> Event | None:
+    """The event that raised the exception with which a program ended, if it was an observed one."""
+    if trace.ending.how != "raised":
+        return None
+    for event in reversed(trace.events):
+        if event.what in ("raise", "absent"):
+            same = event.value["types"] == trace.ending.value["types"]
+            return event if same and event.value["message"] == trace.ending.value["message"] else None
+        if event.what == "call" and event.place.kind == "m" and event.api.endswith(".backward"):
+            return None
+    return None
+
+
+def suspect(trace: Trace, frame: Frame) -> Event | None:
+    """The observed event whose result a failing statement was handling when it raised outside any observed call."""
+    near = [e for e in trace.events if e.place.path == frame.path and frame.line <= e.place.line <= max(frame.line, frame.end_line)]
+    special = [e for e in near if e.what == "call" and tag(e.value) in ("Z", "D", "V")]
+    if special:
+        return special[-1]
+    return near[-1] if near else (trace.events[-1] if trace.events else None)

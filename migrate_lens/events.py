@@ -1,0 +1,126 @@
+"""The nouns of a trace: what a program did in one runtime; frozen types, no I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from migrate_lens.encoded import Encoded
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An observed place in a program.
+
+    Attributes:
+        module: the module's name.
+        path: its file.
+        line, column, end_line, end_column: where; lines from 1, columns in bytes from 0.
+        kind: ``c`` call, ``m`` method call, ``a`` attribute, ``o`` operator, ``i`` in-place operator, ``s`` item
+            assignment, ``d`` decorator, ``f`` from-import, ``p`` import.
+        caught: exception names that the program's own handlers around it catch.
+        text: its source.
+    """
+
+    module: str
+    path: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    kind: str
+    caught: tuple[str, ...]
+    text: str
+
+
+Key = tuple[str, int, int, int, int, str, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that a program did: a call that returned or raised, or a name that was not there.
+
+    Attributes:
+        what: ``call``, ``raise``, ``absent`` or ``handed``.
+        place: where.
+        visit: the how-many-th visit of that place.
+        part: which layer of a container, or which name of an import.
+        api: the torch name as documented.
+        inputs: encoded arguments (the torch side only).
+        value: the result, or the failure.
+        serials: serials of the result's tensors.
+        written: tensor arguments that were written, as (index, encoded).
+        flags: see ``worker.recorder``.
+        healed: why torch's value was handed over; empty where it was not.
+    """
+
+    what: str
+    place: Place
+    visit: int
+    part: str
+    api: str
+    inputs: tuple[Encoded, ...]
+    value: Encoded
+    serials: tuple[int, ...]
+    written: tuple[tuple[int, Encoded], ...]
+    flags: str
+    healed: str
+
+    @property
+    def key(self) -> Key:
+        """What makes it the same event in two runs of one source."""
+        p = self.place
+        return (p.module, p.line, p.column, p.end_line, p.end_column, p.kind, self.visit, self.part)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame of an exception's traceback, outermost first; positions as in ``Place``."""
+
+    path: str
+    line: int
+    end_line: int
+    column: int
+    end_column: int
+    module: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a program ended.
+
+    Attributes:
+        how: ``finished``, ``raised``, ``exited``, or ``died`` where the process left no outcome.
+        value: the result, the failure, or the exit code.
+        has_value: whether the program has a result of its own.
+        frames: of the exception.
+    """
+
+    how: str
+    value: Encoded
+    has_value: bool = False
+    frames: tuple[Frame, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """All events of one probe in one runtime, in order.
+
+    Attributes:
+        in_flight: the place of the call that was running when the process died.
+        values: tensors that no recorded call made, by (serial, version).
+        users: modules that import torch.
+        refused: modules that could not be observed, and why.
+        strays: modules that hold the other framework.
+        failures: failures of single modules or tests: (name, failure, frames).
+    """
+
+    events: tuple[Event, ...]
+    ending: Ending
+    in_flight: Place | None
+    places: tuple[Place, ...]
+    values: dict[tuple[int, int], Encoded]
+    users: tuple[str, ...]
+    refused: tuple[tuple[str, str], ...]
+    strays: tuple[tuple[str, str], ...]
+    failures: tuple[tuple[str, Any, tuple[Frame, ...]], ...]

@@ -1,0 +1,78 @@
+"""Traces read back: a trace file in, nodes, events and the program's outcome out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from migrate_lens import wire
+from migrate_lens.encoded import Encoded
+from migrate_lens.events import Ending, Event, Frame, Place, Trace
+
+
+def load(path: Path) -> Trace:
+    """Read a trace.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    in_flight, frames = wire.read(path)
+    return _Reader().read(in_flight, list(frames))
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.places: dict[int, Place] = {}
+        self.events: list[Event] = []
+        self.values: dict[tuple[int, int], Encoded] = {}
+        self.ending = Ending("died", None)
+        self.users: tuple[list[str], list[tuple[str, str]], list[tuple[str, str]]] = ([], [], [])
+        self.failures: list[tuple[str, Any, tuple[Frame, ...]]] = []
+
+    def read(self, in_flight: int, frames: list[tuple[Any, ...]]) -> Trace:
+        for frame in frames:
+            self._one(frame)
+        users, refused, strays = self.users
+        return Trace(
+            tuple(self.events), self.ending, self.places.get(in_flight), tuple(self.places.values()), self.values,
+            tuple(users), tuple(refused), tuple(strays), tuple(self.failures),
+        )  # fmt: skip
+
+    def _one(self, frame: tuple[Any, ...]) -> None:
+        kind = frame[0]
+        if kind == "module":
+            self._module(*frame[1:])
+        elif kind == "value":
+            self.values[frame[1], frame[2]] = frame[3]
+        elif kind == "outcome":
+            has = frame[1] == "finished" and frame[3]
+            self.ending = Ending(frame[1], frame[2], has, _frames(frame[3]) if frame[1] == "raised" else ())
+        elif kind == "users":
+            self.users = frame[1:]  # type: ignore[assignment]
+        elif kind == "module failed":
+            self.failures.append((frame[1], frame[2], _frames(frame[3])))
+        elif kind != "state":
+            self.events.append(self._event(frame))
+
+    def _module(self, module: str, path: str, base: int, nodes: list[Any]) -> None:
+        for index, (line, column, end_line, end_column, kind, _, caught, text) in enumerate(nodes):
+            self.places[base + index] = Place(module, path, line, column, end_line, end_column, kind, caught, text)
+
+    def _event(self, frame: tuple[Any, ...]) -> Event:
+        kind, place = frame[0], self.places[frame[1]]
+        if kind == "call":
+            _, _, visit, part, api, inputs, out, serials, written, flags, healed = frame
+            return Event(
+                kind, place, visit, part, api, tuple(inputs), out, tuple(serials), tuple(written), flags, healed
+            )
+        if kind == "raise":
+            _, _, visit, part, api, inputs, failure, healed = frame
+            return Event(kind, place, visit, part, api, tuple(inputs), failure, (), (), "", healed)
+        if kind == "absent":
+            _, _, visit, part, api, failure, healed = frame
+            return Event(kind, place, visit, part, api, (), failure, (), (), "", healed)
+        return Event(kind, place, frame[2], frame[3], "", (), None, (), (), "", "handed")
+
+
+def _frames(raw: Any) -> tuple[Frame, ...]:
+    return tuple(Frame(*f[:6]) for f in raw)

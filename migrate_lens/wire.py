@@ -1,0 +1,99 @@
+"""The trace file: whole frames in, Python tuples out, and back; shared by both ends of the wire.
+
+A trace is a sequence of frames, each four bytes of length and a ``marshal`` (version 4) payload, written to a
+memory-mapped file so that every frame before a crash survives it. A frame whose length is zero ends the file; a
+frame that is cut off is not read.
+"""
+
+from __future__ import annotations
+
+import marshal
+import mmap
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+MARSHAL_VERSION = 4
+HEADER = 16
+_LENGTH = struct.Struct("<I")
+_FIRST_SIZE = 1 << 20
+
+
+class Journal:
+    """Append-only, memory-mapped writer of one trace.
+
+    Bytes 0 to 3 of the file hold the number of the node in flight (0: none), so that a crash leaves its name.
+
+    Args:
+        path: the file; made anew.
+
+    Raises:
+        OSError: the file cannot be made or grown.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        self._size = _FIRST_SIZE
+        os.ftruncate(self._fd, self._size)
+        self._map = mmap.mmap(self._fd, self._size)
+        self._end = HEADER
+        self.written = 0
+
+    def write(self, frame: tuple[Any, ...]) -> None:
+        """Append one frame; it is in the file when this returns."""
+        payload = marshal.dumps(frame, MARSHAL_VERSION)
+        length = len(payload)
+        end = self._end + 4 + length
+        if end + 4 > self._size:
+            self._grow(end + 4)
+        self._map[self._end + 4 : end] = payload
+        _LENGTH.pack_into(self._map, self._end, length)
+        self._end = end
+        self.written += 1
+
+    def enter(self, node: int) -> None:
+        """Note the node in flight."""
+        _LENGTH.pack_into(self._map, 0, node)
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+        return self._end
+
+    def close(self) -> None:
+        """Cut the file to its length."""
+        if self._fd >= 0:
+            self._map.close()
+            os.ftruncate(self._fd, self._end)
+            os.close(self._fd)
+            self._fd = -1
+
+    def _grow(self, needed: int) -> None:
+        self._size = max(needed, self._size * 2)
+        os.ftruncate(self._fd, self._size)
+        self._map.resize(self._size)
+
+
+def read(path: str | Path) -> tuple[int, Iterator[tuple[Any, ...]]]:
+    """Read a trace: the node in flight when it ended (0: none), and its whole frames.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    data = Path(path).read_bytes()
+    if len(data) < HEADER:
+        return 0, iter(())
+    return _LENGTH.unpack_from(data, 0)[0], _frames(data)
+
+
+def _frames(data: bytes) -> Iterator[tuple[Any, ...]]:
+    at = HEADER
+    while at + 4 <= len(data):
+        length = _LENGTH.unpack_from(data, at)[0]
+        end = at + 4 + length
+        if length == 0 or end > len(data):
+            return
+        yield marshal.loads(data[at + 4 : end])
+        at = end

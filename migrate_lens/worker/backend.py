@@ -1,0 +1,250 @@
+"""The whole seam between a framework and us: what each side must answer about its own objects.
+
+In: live objects of one framework. Out: encoded values (see ``migrate_lens.encoded``) and public names.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import types
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from migrate_lens.encoded import Encoded
+
+# Largest tensor, in bytes, whose values are kept whole; of larger ones every stride-th element is kept.
+WHOLE = 1 << 22
+SAMPLE = 1 << 16
+ITEMS = 64
+TEXT = 400
+DEPTH = 4
+# The public entry points whose result may depend on the random generator (torch docs, "Random sampling", "In-place
+# random sampling", torch.nn.init, dropout and attention layers). Only for these is the generator's state looked at.
+MAY_DRAW = re.compile(
+    r"rand|normal|uniform|bernoulli|multinomial|poisson|dropout|cauchy|geometric|exponential|sample|gumbel|rrelu|"
+    r"lowrank|attention|perm|shuffle|init|xavier|kaiming|orthogonal|sparse_|fractional",
+    re.IGNORECASE,
+)
+# Uninitialised memory: shape and dtype are all that these promise.
+UNINITIALISED = frozenset("empty empty_like new_empty empty_strided empty_permuted resize_ resize_as_ new".split())
+
+
+class Backend:
+    """What both sides share; a side fills in the abstract parts.
+
+    Attributes:
+        name: ``torch`` or ``paddle``.
+        tops: top-level modules that are the framework.
+        tensor: the framework's tensor class.
+        module: the framework's layer base class.
+    """
+
+    name: ClassVar[str]
+    tops: ClassVar[frozenset[str]]
+
+    def __init__(self, tensor: type, module: type, containers: tuple[Any, ...]) -> None:
+        self.tensor = tensor
+        self.module = module
+        self.containers = containers
+        self._names: dict[type, str] = {}
+        self._foreign: dict[type, bool] = {}
+
+    # -- each side answers ---------------------------------------------------------------------------------------
+
+    def encode_tensor(self, value: Any) -> Encoded:
+        """``("T", dtype, shape, data, device, requires_grad)``."""
+        raise NotImplementedError
+
+    def version(self, value: Any) -> int:
+        """How many times a tensor was written in place."""
+        raise NotImplementedError
+
+    def special(self, value: Any, kind: type) -> Encoded | None:
+        """Sizes, dtypes and devices; None for anything else."""
+        raise NotImplementedError
+
+    def random_state(self) -> bytes:
+        """The state of the default generator."""
+        raise NotImplementedError
+
+    def proxied(self, api: str, func: Any) -> bool:
+        """Whether the proxy handed out another object than Paddle's compat package has under this name."""
+        return False
+
+    def held(self, layer: Any) -> Iterable[Any]:
+        """Parameters and buffers of a layer and of the layers in it."""
+        raise NotImplementedError
+
+    def extent(self, value: Any) -> tuple[int, int] | None:
+        """Address and bytes of a tensor's elements; None where it has no memory of its own kind."""
+        raise NotImplementedError
+
+    def overlaps(self, value: Any, others: list[Any]) -> bool:
+        """Whether a tensor or array lies in the memory of one of the others."""
+        mine = self._memory(value)
+        if mine is None:
+            return False
+        spans = (self._memory(o) for o in others)
+        return any(s is not None and s[0] <= mine[0] < s[0] + s[1] for s in spans)
+
+    def _memory(self, value: Any) -> tuple[int, int] | None:
+        if isinstance(value, np.ndarray):
+            return (value.__array_interface__["data"][0], max(1, value.nbytes))
+        return self.extent(value)
+
+    # -- names ---------------------------------------------------------------------------------------------------
+
+    def foreign(self, kind: type) -> bool:
+        """Whether a type belongs to the framework."""
+        known = self._foreign.get(kind)
+        if known is None:
+            known = any((base.__module__ or "").partition(".")[0] in self.tops for base in kind.__mro__[:-1])
+            self._foreign[kind] = known
+        return known
+
+    def own(self, kind: type) -> bool:
+        """Whether a class is the framework's own, not a program's subclass."""
+        return (getattr(kind, "__module__", None) or "").partition(".")[0] in self.tops
+
+    def type_name(self, kind: type) -> str:
+        """The documented name of the nearest class that is the framework's own."""
+        name = self._names.get(kind)
+        if name is None:
+            own = next((base for base in kind.__mro__ if self.own(base)), kind)
+            name = self._names[kind] = public_name(own)
+        return name
+
+    # -- values --------------------------------------------------------------------------------------------------
+
+    def encode(self, value: Any, depth: int = 0) -> Encoded:
+        """Encode any value; never runs the program's own code beyond containers."""
+        kind = type(value)
+        if kind in _PLAIN:
+            return value if kind not in (str, bytes) or len(value) <= TEXT else value[:TEXT]
+        if isinstance(value, self.tensor):
+            return self.encode_tensor(value)
+        if kind is list or isinstance(value, tuple):
+            return self._sequence(value, kind, depth)
+        found = self.special(value, kind)
+        if found is not None:
+            return found
+        return self._other(value, kind, depth)
+
+    def _sequence(self, value: Any, kind: type, depth: int) -> Encoded:
+        special = self.special(value, kind) if kind not in (list, tuple) else None
+        if special is not None:
+            return special
+        items = self._items(value, depth)
+        fields = getattr(value, "_fields", None)
+        if fields is None and kind is not tuple and kind is not list and self.own(kind):
+            fields = _struct_fields(kind)
+        if fields is not None and kind is not list:
+            return ("n", kind.__name__, tuple(map(str, fields)), items)
+        return ("L" if kind is list else "t", items)
+
+    def _items(self, values: Iterable[Any], depth: int) -> list[Encoded]:
+        if depth >= DEPTH:
+            return [("+", "nested")]
+        items = []
+        for index, item in enumerate(values):
+            if index == ITEMS:
+                items.append(("+", "items"))
+                break
+            items.append(self.encode(item, depth + 1))
+        return items
+
+    def _other(self, value: Any, kind: type, depth: int) -> Encoded:
+        if kind is dict or (isinstance(value, dict) and self.own(kind)) or kind.__name__ == "OrderedDict":
+            if depth >= DEPTH:
+                return ("d", [])
+            pairs = list(value.items())[:ITEMS]
+            return ("d", [(self._key(k), self.encode(v, depth + 1)) for k, v in pairs])
+        if kind is slice:
+            return ("/", [self.encode(v) for v in (value.start, value.stop, value.step)])
+        if kind is set or kind is frozenset:
+            plain = [v for v in value if type(v) in _PLAIN]
+            return ("s", sorted(plain, key=repr)[:ITEMS])
+        if isinstance(value, np.ndarray):
+            return ("N", str(value.dtype), value.shape, numpy_data(value))
+        if isinstance(value, np.generic):
+            return ("N", str(value.dtype), (), numpy_data(np.asarray(value)))
+        if isinstance(value, type):
+            return ("C", public_name(value), self._class_kind(value))
+        if isinstance(value, types.ModuleType):
+            return ("M", value.__name__)
+        if isinstance(value, self.module):
+            return ("K", self.type_name(kind), None)
+        if callable(value) and not self.foreign(kind):
+            return ("F", public_name(value))
+        return ("O", public_name(kind))
+
+    def _key(self, key: Any) -> Encoded:
+        return key if type(key) in _PLAIN else repr(key)[:80]
+
+    def _class_kind(self, value: type) -> str:
+        if issubclass(value, self.module):
+            return "module"
+        if issubclass(value, BaseException):
+            return "exception"
+        return "tensor" if issubclass(value, self.tensor) else ""
+
+    def encode_state(self, layer: Any) -> Encoded:
+        """A layer with its parameters and buffers: ``("K", type name, [(name, dtype, shape, data)])``."""
+        state = []
+        for name, value in self.state(layer):
+            encoded = self.encode_tensor(value)
+            state.append((name, *encoded[1:4]))
+        return ("K", self.type_name(type(layer)), state)
+
+    def state(self, layer: Any) -> list[tuple[str, Any]]:
+        """Names and tensors of a layer's ``state_dict`` as the framework orders them."""
+        return [(k, v) for k, v in layer.state_dict().items() if isinstance(v, self.tensor)]
+
+
+_PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
+
+
+def numpy_data(values: Any) -> Any:
+    """Raw bytes of a numeric array in C order, a sample of a large one, None for objects."""
+    if values.dtype.kind not in "biufc":
+        return None
+    if values.nbytes <= WHOLE:
+        return values.tobytes()
+    stride = max(1, values.size // SAMPLE)
+    return ("S", stride, values.reshape(-1)[::stride].tobytes())
+
+
+def _struct_fields(kind: type) -> tuple[str, ...] | None:
+    """Field names of a C structure sequence (``torch.return_types.max``)."""
+    count = getattr(kind, "n_sequence_fields", None)
+    if count is None:
+        return None
+    names = [(n, d) for n, d in vars(kind).items() if isinstance(d, types.MemberDescriptorType | types.GetSetDescriptorType)]
+    return tuple(n for n, _ in names if not n.startswith("_"))[:count]
+
+
+def public_name(value: Any) -> str:
+    """The shortest dotted name by which the modules that are loaded hand out this very object."""
+    module = getattr(value, "__module__", None)
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or type(value).__name__
+    if not module:
+        owner = getattr(value, "__self__", None)
+        module = getattr(owner, "__module__", None) or type(owner).__module__ if owner is not None else ""
+        return f"{_shorten(module, name.rpartition('.')[2], value)}" if module else name
+    return _shorten(module, name, value)
+
+
+def _shorten(module: str, name: str, value: Any) -> str:
+    parts = module.split(".")
+    for length in range(1, len(parts) + 1):
+        prefix = ".".join(parts[:length])
+        loaded = sys.modules.get(prefix)
+        if loaded is not None and getattr(loaded, name, None) is value:
+            return f"{prefix}.{name}"
+    return f"{module}.{name}" if module != "builtins" else name
+
+
+Form = Callable[..., Any]

@@ -1,0 +1,206 @@
+"""The helpers that rewritten code calls: a recorder in, plain functions out; the fast paths of the whole tool.
+
+Each helper does exactly what the expression that it stands for does, and hands to the recorder only what concerns the
+framework. Numbers come first and all own parameters are positional-only, so that no keyword of the program's collides.
+"""
+
+from __future__ import annotations
+
+import importlib
+import operator
+import types
+from typing import Any
+
+from migrate_lens.worker import nodes
+from migrate_lens.worker.recorder import CONTAINER, OTHER, USER, Recorder
+
+_PLAIN = frozenset((str, bytes, int, float, bool, list, dict, set, tuple, type(None), type(iter([])), complex))
+_UNARY = frozenset(("neg", "invert", "pos"))
+# Python's operator names as torch documents them on Tensor.
+_DOCUMENTED = {
+    "truediv": "div", "floordiv": "floor_divide", "mod": "remainder", "and_": "__and__", "or_": "__or__",
+    "xor": "__xor__", "lshift": "__lshift__", "rshift": "__rshift__", "invert": "__invert__", "pos": "positive",
+    "getitem": "__getitem__", "setitem": "__setitem__",
+}  # fmt: skip
+
+
+def lookup(base: Any, attribute: str) -> Any:
+    """``getattr`` for one name or a dotted chain of them."""
+    if "." not in attribute:
+        return getattr(base, attribute)
+    for part in attribute.split("."):
+        base = getattr(base, part)
+    return base
+
+
+def make(recorder: Recorder) -> dict[str, Any]:
+    """The helpers by the names under which rewritten code finds them."""
+    return {**_calls(recorder), **_operators(recorder), **_statements(recorder)}
+
+
+def _calls(recorder: Recorder) -> dict[str, Any]:
+    backend, visits, origin, invoke = recorder.backend, recorder.visits, recorder.origin, recorder.invoke
+    tensor, layer, foreign, own = backend.tensor, backend.module, backend.foreign, backend.own
+
+    def call(number: int, func: Any, /, *args: Any, **kwargs: Any) -> Any:
+        visits[number] += 1
+        kind = origin(func)
+        if kind == USER or (kind == OTHER and not recorder.concerns((*args, *kwargs.values()))):
+            return func(*args, **kwargs)
+        if kind == CONTAINER and recorder.open(func, args, kwargs):
+            return through(number, func, args[0], "")
+        return invoke(number, func, None, args, kwargs, None)
+
+    def method(number: int, base: Any, attribute: str, /, *args: Any, **kwargs: Any) -> Any:
+        base_kind = type(base)
+        if base_kind in _PLAIN:
+            return getattr(base, attribute)(*args, **kwargs)
+        visits[number] += 1
+        try:
+            func = lookup(base, attribute)
+        except AttributeError as error:
+            return recorder.absent(number, base, attribute, error, args)
+        kind = origin(func)
+        if kind == USER:
+            return func(*args, **kwargs)
+        if kind == CONTAINER and recorder.open(func, args, kwargs):
+            return through(number, func, args[0], "")
+        if kind == OTHER and not recorder.concerns((*args, *kwargs.values())):
+            return func(*args, **kwargs)
+        name = _method_name(recorder, number, base, func, attribute)
+        return invoke(number, func, base if isinstance(base, tensor) else None, args, kwargs, name)
+
+    def through(number: int, container: Any, value: Any, path: str) -> Any:
+        """A Sequential layer by layer, so that a difference is named by the layer that makes it."""
+        for index, child in enumerate(container):
+            at = f"{path}.{index}" if path else str(index)
+            kind = origin(child)
+            if kind == USER:
+                value = child(value)
+            elif kind == CONTAINER and recorder.open(child, (value,), {}):
+                value = through(number, child, value, at)
+            else:
+                value = invoke(number, child, None, (value,), {}, None, at)
+        return value
+
+    def attribute(number: int, base: Any, name: str, /) -> Any:
+        kind = type(base)
+        if kind in _PLAIN:
+            return getattr(base, name)
+        visits[number] += 1
+        try:
+            value = lookup(base, name)
+        except AttributeError as error:
+            return recorder.absent(number, base, name, error, None)
+        if isinstance(base, types.ModuleType):
+            watched = recorder.concerns((base,))
+        elif isinstance(base, type):
+            watched = foreign(base) and not isinstance(value, types.FunctionType)
+        else:
+            watched = foreign(kind) and (own(kind) or isinstance(base, tensor) or not isinstance(base, layer))
+        if not watched:
+            return value
+        node = recorder.nodes[number]
+        api = node.name if node and "." in node.name else recorder.method_name(number, base, name)
+        return recorder.observed(number, api, value)
+
+    return {nodes.CALL: call, nodes.METHOD: method, nodes.ATTRIBUTE: attribute}
+
+
+def _method_name(recorder: Recorder, number: int, base: Any, func: Any, attribute: str) -> str | None:
+    node = recorder.nodes[number]
+    if node is not None and "." in node.name:
+        return node.name
+    if isinstance(func, recorder.backend.module) and not isinstance(base, types.ModuleType):
+        return None
+    owner = getattr(func, "__self__", None)
+    if owner is base or isinstance(base, types.ModuleType | type) or isinstance(base, super):
+        return recorder.method_name(number, base, attribute)
+    return recorder.method_name(number, base, attribute) if isinstance(base, recorder.backend.tensor) else None
+
+
+def _operators(recorder: Recorder) -> dict[str, Any]:
+    backend, visits, invoke = recorder.backend, recorder.visits, recorder.invoke
+    foreign, layer = backend.foreign, backend.module
+    functions = {n: getattr(operator, n) for n in (*nodes.BINARY.values(), "getitem", "setitem")}
+    names = {n: f"torch.Tensor.{_DOCUMENTED.get(n, n)}" for n in functions}
+    inplace = {f"i{n.rstrip('_')}": getattr(operator, f"i{n.rstrip('_')}") for n in _inplace_names()}
+
+    def operate(number: int, name: str, left: Any, /, *right: Any) -> Any:
+        if not foreign(type(left)) and not (right and foreign(type(right[0]))):
+            return functions[name](left, *right)
+        if isinstance(left, layer):
+            return functions[name](left, *right)
+        visits[number] += 1
+        return invoke(number, functions[name], None, (left, *right), {}, names[name])
+
+    def augment(number: int, name: str, left: Any, right: Any, /) -> Any:
+        if not foreign(type(left)) and not foreign(type(right)):
+            return inplace[name](left, right)
+        visits[number] += 1
+        return invoke(number, inplace[name], None, (left, right), {}, f"torch.Tensor.__{name}__")
+
+    def augment_item(number: int, name: str, base: Any, index: Any, value: Any, /) -> None:
+        base[index] = augment(number, name, base[index], value)
+
+    def augment_attribute(number: int, name: str, base: Any, attribute: str, value: Any, /) -> None:
+        setattr(base, attribute, augment(number, name, getattr(base, attribute), value))
+
+    def setitem(number: int, value: Any, base: Any, index: Any, /) -> None:
+        if not foreign(type(base)) or isinstance(base, layer):
+            base[index] = value
+            return
+        visits[number] += 1
+        invoke(number, operator.setitem, None, (base, index, value), {}, names["setitem"])
+
+    return {
+        nodes.OPERATOR: operate, nodes.INPLACE: augment, nodes.INPLACE_ITEM: augment_item,
+        nodes.INPLACE_ATTRIBUTE: augment_attribute, nodes.SETITEM: setitem,
+    }  # fmt: skip
+
+
+def _inplace_names() -> list[str]:
+    return [n for n in nodes.BINARY.values() if hasattr(operator, f"i{n.rstrip('_')}") and n not in _UNARY]
+
+
+def _statements(recorder: Recorder) -> dict[str, Any]:
+    visits = recorder.visits
+
+    def decorate(number: int, decorator: Any, /) -> Any:
+        def apply(target: Any) -> Any:
+            visits[number] += 1
+            return recorder.decorated(number, decorator, target)
+
+        return apply
+
+    def from_import(number: int, module: str, names: tuple[str, ...], /) -> list[Any]:
+        visits[number] += 1
+        try:
+            loaded = importlib.import_module(module)
+        except ImportError as error:
+            return recorder.absent_import(number, module, names, error)
+        return [_one(number, loaded, module, name) for name in names]
+
+    def _one(number: int, loaded: Any, module: str, name: str) -> Any:
+        api = f"{module}.{name}"
+        try:
+            return recorder.imported(number, api, getattr(loaded, name), name)
+        except AttributeError:
+            pass
+        try:
+            return recorder.imported(number, api, importlib.import_module(api), name)
+        except ImportError:
+            error = ImportError(f"cannot import name {name!r} from {module!r}", name=name)
+            return recorder.absent_import(number, module, (name,), error)[0]
+
+    def import_(number: int, module: str, aliased: bool, /) -> Any:
+        visits[number] += 1
+        try:
+            loaded = importlib.import_module(module)
+        except ImportError as error:
+            loaded = recorder.absent_import(number, module, (), error)[0]
+        else:
+            recorder.imported(number, module, loaded, "")
+        return loaded if aliased else importlib.import_module(module.partition(".")[0])
+
+    return {nodes.DECORATE: decorate, nodes.FROM: from_import, nodes.IMPORT: import_}

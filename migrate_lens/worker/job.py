@@ -1,0 +1,206 @@
+"""One job in a forked child: a probe and a runtime in, a trace that ends with the program's outcome out."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import random
+import sys
+import traceback
+import types
+from pathlib import Path
+from typing import Any, TypedDict
+
+import numpy as np
+
+from migrate_lens.wire import Journal
+from migrate_lens.worker import forms
+from migrate_lens.worker.backend import Backend
+from migrate_lens.worker.failures import failure_of
+from migrate_lens.worker.loader import Instrumenter
+from migrate_lens.worker.nodes import Node
+from migrate_lens.worker.recorder import Recorder
+
+_OURS = str(Path(__file__).resolve().parent)
+
+
+class Job(TypedDict):
+    """What a child is told to do; JSON on the wire.
+
+    ``heal`` is ``none``, ``draws`` (random draws and new layers get torch's values) or ``all`` (keep going); ``spare``
+    lists nodes, as ``module:line:column``, that are not healed; ``observe`` False runs the program untouched.
+    """
+
+    runtime: str
+    probe: str
+    spec: str
+    path: str
+    modules: list[str]
+    sys_path: list[str]
+    cwd: str
+    own: list[str]
+    scope: list[str]
+    seed: int
+    observe: bool
+    trace: str
+    reference: str
+    heal: str
+    spare: list[str]
+    timeout: float
+    stdout: str
+    stderr: str
+
+
+def run(job: Job, backend: Backend, seed: Any) -> None:
+    """Run the probe to its end and write its outcome; whatever the program raises is that outcome.
+
+    Args:
+        job: what to do.
+        backend: the framework of this process.
+        seed: seeds the framework.
+    """
+    journal = Journal(job["trace"])
+    recorder = _recorder(job, backend, journal)
+    instrumenter = Instrumenter(recorder, forms.make(recorder), frozenset(job["own"]))
+    _prepare(job, instrumenter, seed)
+    try:
+        value = _PROBES[job["probe"]](job, recorder, instrumenter)
+        journal.write(("outcome", "finished", backend.encode(value) if value is not _NOTHING else None, value is not _NOTHING))
+    except SystemExit as error:
+        journal.write(("outcome", "exited", error.code if isinstance(error.code, int | None) else str(error.code), []))
+    except BaseException as error:  # noqa: BLE001 - the worker's edge: a program may raise anything, and that is its outcome
+        journal.write(("outcome", "raised", failure_of(error), _frames(error)))
+    journal.write(("users", instrumenter.users, instrumenter.refused, _strays(job)))
+    journal.close()
+
+
+def _recorder(job: Job, backend: Backend, journal: Journal) -> Recorder:
+    if not job["reference"]:
+        return Recorder(backend, journal, inputs=backend.name == "torch")
+    healer = importlib.import_module("migrate_lens.worker.healer")
+    return healer.make(backend, journal, job["reference"], job["heal"], frozenset(job["spare"]))  # type: ignore[no-any-return]
+
+
+def _prepare(job: Job, instrumenter: Instrumenter, seed: Any) -> None:
+    os.chdir(job["cwd"])
+    sys.path[:0] = job["sys_path"]
+    sys.argv = [job["path"] or job["spec"]]
+    if job["observe"]:
+        instrumenter.install()
+    random.seed(job["seed"])
+    np.random.seed(job["seed"])
+    seed(job["seed"])
+
+
+class _Nothing:
+    """The program has no outcome of its own."""
+
+
+_NOTHING = _Nothing()
+
+
+def _script(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
+    path = job["path"]
+    source = Path(path).read_bytes()
+    if job["observe"]:
+        code = instrumenter.compile("__main__", path, source)
+    else:
+        code = compile(source, path, "exec", dont_inherit=True)
+    module = types.ModuleType("__main__")
+    module.__dict__.update({"__file__": path, "__builtins__": __builtins__, "__cached__": None})
+    if job["observe"]:
+        instrumenter.prepare(module)
+    _mark(module, job)
+    sys.modules["__main__"] = module
+    exec(code, module.__dict__)
+    return module.__dict__.get("result", _NOTHING)
+
+
+def _mark(module: types.ModuleType, job: Job) -> None:
+    """Put a script into the compat scope, as its finder does with a module that it imports."""
+    if job["runtime"] == "paddle":
+        proxy = sys.modules.get("paddle.compat.proxy")
+        marker = getattr(proxy, "MAGIC_ENABLED_MODULE_ATTR", None)
+        if marker:
+            module.__dict__[marker] = True
+
+
+def _callable(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
+    name, _, attribute = job["spec"].partition(":")
+    value = getattr(importlib.import_module(name), attribute)()
+    if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], recorder.backend.module)):
+        return value if value is not None else _NOTHING
+    model, inputs = value
+    if isinstance(inputs, dict):
+        return model(**inputs)
+    args = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
+    if not job["observe"]:
+        return model(*args)
+    base = recorder.register("__probe__", job["spec"], (Node(1, 0, 1, 0, "c", "", (), job["spec"]),))
+    helpers = forms.make(recorder)
+    return helpers[forms.nodes.CALL](base, model, *args)
+
+
+def _imports(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
+    done: dict[str, Any] = {}
+    for name in job["modules"]:
+        try:
+            importlib.import_module(name)
+            done[name] = "imported"
+        except BaseException as error:  # noqa: BLE001 - the worker's edge: a module may raise anything when imported
+            recorder.journal.write(("module failed", name, failure_of(error), _frames(error)))
+            done[name] = type(error).__name__
+    return done
+
+
+def _pytest(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
+    pytest = importlib.import_module("pytest")
+    outcomes: dict[str, str] = {}
+
+    class Collect:
+        def pytest_runtest_logreport(self, report: Any) -> None:
+            if report.when == "call" or report.outcome != "passed":
+                outcomes[report.nodeid] = report.outcome
+
+        def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
+            error = call.excinfo.value
+            recorder.journal.write(("module failed", node.nodeid, failure_of(error), _frames(error)))
+
+    code = pytest.main(["-q", "-p", "no:cacheprovider", "--assert=plain", job["path"] or job["spec"]], plugins=[Collect()])
+    if int(code) not in (0, 1):
+        raise SystemExit(int(code))
+    return outcomes
+
+
+_PROBES = {"script": _script, "callable": _callable, "imports": _imports, "pytest": _pytest}
+
+
+def _frames(error: BaseException) -> list[tuple[str, int, int, int, int, str, bool]]:
+    """Frames of the program, outermost first: file, line, end line, columns, function, and whether it is the last."""
+    found = []
+    walked = list(traceback.walk_tb(error.__traceback__))
+    summary = traceback.StackSummary.extract(iter(walked), lookup_lines=False)
+    for (frame, _), entry in zip(walked, summary, strict=True):
+        if entry.filename.startswith(_OURS) or "importlib" in entry.filename:
+            continue
+        code = (entry.lineno or 0, entry.end_lineno or 0, entry.colno or 0, entry.end_colno or 0)
+        found.append((entry.filename, *code, frame.f_globals.get("__name__", "") or "", False))
+    if isinstance(error, SyntaxError) and error.filename:
+        found.append((error.filename, error.lineno or 0, error.lineno or 0, 0, 0, "", False))
+    return [(*f[:6], i == len(found) - 1) for i, f in enumerate(found)]  # type: ignore[misc]
+
+
+def _strays(job: Job) -> list[tuple[str, str]]:
+    """Modules that hold the other framework: (module, the framework it got)."""
+    if not job["runtime"].startswith("paddle"):
+        return []
+    found = []
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] in ("torch", "paddle", "migrate_lens") or not isinstance(module, types.ModuleType):
+            continue
+        for value in list(vars(module).values()):
+            if isinstance(value, types.ModuleType) and value.__name__ == "torch" and hasattr(value, "_C") and not hasattr(value, "_original_module"):
+                found.append((name, "torch"))
+                break
+    return found

@@ -1,0 +1,115 @@
+"""The Paddle side of the seam: live Paddle objects in, encoded values and names out, and encoded values back in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import paddle
+
+from migrate_lens.encoded import Encoded
+from migrate_lens.worker.backend import Backend, numpy_data
+
+_SIZE = type(paddle.to_tensor([0.0]).shape)
+
+
+class PaddleBackend(Backend):
+    """Answers about Paddle's own objects, by the names that torch has for them."""
+
+    name = "paddle"
+    tops = frozenset(("paddle",))
+
+    def __init__(self) -> None:
+        super().__init__(paddle.Tensor, paddle.nn.Layer, (paddle.nn.Sequential.forward,))
+        self._dtypes: dict[Any, str] = {}
+        self._dtype = paddle.dtype
+        self._compat: dict[str, Any] = {}
+
+    def encode_tensor(self, value: Any) -> Encoded:
+        dtype = self.dtype_name(value.dtype)
+        place = "gpu" if value.place.is_gpu_place() else "cpu"
+        device = "cuda" if place == "gpu" else place
+        return ("T", dtype, tuple(value.shape), self._data(value, dtype), device, not value.stop_gradient)
+
+    def dtype_name(self, dtype: Any) -> str:
+        """``float32`` for ``paddle.float32``."""
+        name = self._dtypes.get(dtype)
+        if name is None:
+            name = self._dtypes[dtype] = str(dtype).rpartition(".")[2]
+        return name
+
+    def _data(self, value: Any, dtype: str) -> Any:
+        # .numpy() of a sparse tensor kills the process (measured on 3.3.1), so ask first.
+        if not value.is_dense() or value.size == 0:
+            return b"" if value.is_dense() else None
+        if not value._is_initialized():
+            return None
+        if dtype == "bfloat16":
+            with paddle.no_grad():
+                return numpy_data(value.detach().astype("float32").numpy())
+        if dtype.startswith("float8"):
+            return None
+        return numpy_data(value.numpy())
+
+    def version(self, value: Any) -> int:
+        return int(value.inplace_version)
+
+    def special(self, value: Any, kind: type) -> Encoded | None:
+        if kind is _SIZE:
+            return ("Z", tuple(value))
+        if kind is self._dtype or kind.__name__ == "DataType":
+            return ("D", self.dtype_name(value))
+        if kind.__name__.endswith("Place") or kind.__name__ == "Device":
+            return ("V", "cuda" if "gpu" in str(value).lower() else "cpu")
+        return None
+
+    def random_state(self) -> bytes:
+        return b""
+
+    def proxied(self, api: str, func: Any) -> bool:
+        if isinstance(func, self.module):
+            return False
+        if api not in self._compat:
+            found: Any = getattr(paddle, "compat", None)
+            for part in api.split(".")[1:]:
+                found = getattr(found, part, None)
+            self._compat[api] = found if callable(found) else None
+        known = self._compat[api]
+        return known is not None and known is not func
+
+    def held(self, layer: Any) -> list[Any]:
+        return [*layer.parameters(), *layer.buffers()]
+
+    def extent(self, value: Any) -> tuple[int, int] | None:
+        if not value.is_dense() or not value._is_initialized():
+            return None
+        return (value.data_ptr(), max(1, value.size * value.element_size()))
+
+    # -- the way back: handing torch's recorded values to the program ---------------------------------------------
+
+    def build_tensor(self, encoded: Encoded) -> Any:
+        """A new tensor with torch's shape, dtype and values; zeros where the values were not kept."""
+        _, dtype, shape, data, _, requires_grad = encoded
+        with paddle.no_grad():
+            tensor = paddle.to_tensor(self._array(dtype, shape, data))
+            if self.dtype_name(tensor.dtype) != dtype:
+                tensor = tensor.astype(dtype)
+        tensor.stop_gradient = not requires_grad
+        return tensor
+
+    def _array(self, dtype: str, shape: tuple[int, ...], data: Any) -> Any:
+        kind = np.dtype("float32" if dtype == "bfloat16" or dtype.startswith("float8") else dtype)
+        if not isinstance(data, bytes):
+            return np.zeros(shape, kind)
+        return np.frombuffer(data, kind).reshape(shape).copy()
+
+    def fill(self, tensor: Any, dtype: str, shape: tuple[int, ...], data: Any) -> bool:
+        """Write torch's values into a tensor of the same shape and dtype, in place, outside the graph."""
+        if tuple(tensor.shape) != shape or self.dtype_name(tensor.dtype) != dtype or not isinstance(data, bytes):
+            return False
+        if not data or not tensor.is_dense():
+            return True
+        values = self._array(dtype, shape, data)
+        with paddle.no_grad():
+            tensor.set_value(paddle.to_tensor(values).astype(dtype) if dtype == "bfloat16" else values)
+        return True

@@ -1,0 +1,77 @@
+"""The torch side of the seam: live torch objects in, encoded values and names out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from migrate_lens.encoded import Encoded
+from migrate_lens.worker.backend import Backend, numpy_data
+
+
+class TorchBackend(Backend):
+    """Answers about torch's own objects."""
+
+    name = "torch"
+    tops = frozenset(("torch", "functorch"))
+
+    def __init__(self) -> None:
+        super().__init__(torch.Tensor, torch.nn.Module, (torch.nn.Sequential.forward,))
+        self._dtypes = {v: k for k, v in vars(torch).items() if isinstance(v, torch.dtype)}
+        self._dtypes.update({getattr(torch, n): n for n in ("float16", "float32", "float64", "int16", "int32", "int64")})
+        self._dtypes.update({torch.complex64: "complex64", torch.complex128: "complex128"})
+        self._plain = frozenset((torch.Tensor, torch.nn.Parameter))
+
+    def encode_tensor(self, value: Any) -> Encoded:
+        dtype = self._dtypes[value.dtype]
+        return ("T", dtype, tuple(value.shape), self._data(value), value.device.type, value.requires_grad)
+
+    def _data(self, value: Any) -> Any:
+        if type(value) not in self._plain or value.layout is not torch.strided or value.device.type == "meta":
+            return self._unusual(value)
+        try:
+            return numpy_data(value.detach().numpy())
+        except (RuntimeError, TypeError):
+            return self._unusual(value)
+
+    def _unusual(self, value: Any) -> Any:
+        """Values of tensors that numpy cannot look at directly, None where they cannot be had."""
+        if value.layout is not torch.strided or value.device.type == "meta" or value.is_quantized:
+            return None
+        try:
+            plain = torch._C.TensorBase.detach(value).as_subclass(torch.Tensor).resolve_conj().resolve_neg().cpu()
+            return numpy_data(plain.float().numpy() if plain.dtype is torch.bfloat16 else plain.numpy())
+        except (RuntimeError, TypeError, NotImplementedError):
+            return None
+
+    def version(self, value: Any) -> int:
+        try:
+            return int(value._version)
+        except (RuntimeError, AttributeError):
+            return 0
+
+    def special(self, value: Any, kind: type) -> Encoded | None:
+        if kind is torch.Size:
+            return ("Z", tuple(value))
+        if kind is torch.dtype:
+            return ("D", self._dtypes[value])
+        if kind is torch.device:
+            return ("V", value.type)
+        return None
+
+    def random_state(self) -> bytes:
+        return torch.default_generator.get_state().numpy().tobytes()
+
+    def held(self, layer: Any) -> list[Any]:
+        inner = layer.modules() if layer._modules else (layer,)
+        return [t for m in inner for t in (*m._parameters.values(), *m._buffers.values()) if t is not None]
+
+    def extent(self, value: Any) -> tuple[int, int] | None:
+        if value.layout is not torch.strided or value.device.type == "meta":
+            return None
+        try:
+            storage = value.untyped_storage()
+            return (value.data_ptr(), max(1, storage.nbytes() - value.storage_offset() * value.element_size()))
+        except (RuntimeError, NotImplementedError):
+            return None
