@@ -98,6 +98,12 @@ class Workplace:
         """Temporary files of the build, gone with it."""
         return self.root / "tmp"
 
+    def make(self) -> None:
+        """Makes the folders, and puts the site hook in its own."""
+        for folder in (self.target, self.bin, self.calls, self.errors, self.site, self.tmp):
+            folder.mkdir(parents=True)
+        shutil.copyfile(site_hook.__file__, self.site / "sitecustomize.py")
+
 
 def build_library(library: Library, runtime: Runtime, python: Path, work: Path, *, timeout: float) -> BuildRun:
     """Builds a copy of ``library`` with its own setup under ``runtime``.
@@ -129,10 +135,8 @@ def prepare(root: Path, folder: Path) -> Workplace:
     try:
         if folder.exists():
             shutil.rmtree(folder)
-        for made in (place.target, place.bin, place.calls, place.errors, place.site, place.tmp):
-            made.mkdir(parents=True)
+        place.make()
         copy_tree(root, place.source)
-        shutil.copyfile(site_hook.__file__, place.site / "sitecustomize.py")
     except (OSError, shutil.Error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "some files cannot be read"
         raise StateError(f"cannot copy {root} to {folder}: {reason}", "check permissions and free space") from error

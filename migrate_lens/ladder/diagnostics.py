@@ -78,6 +78,7 @@ _OWNER = rf"{Q}(?P<owner>[^'\"]+?){E}"
 
 # First match wins. g++ first, then clang, then nvcc (EDG); all three are asked in the C locale.
 PATTERNS: tuple[tuple[Kind, str], ...] = (
+    (Kind.HEADER, r"#warning \W?migrate-lens stand-in for (?P<name>[^\s\"]+)"),
     (Kind.HEADER, r"(?P<name>[^:\s]+): No such file or directory"),
     (Kind.HEADER, rf"{_NAME} file not found"),
     (Kind.HEADER, r"cannot open source file \"(?P<name>[^\"]+)\""),
@@ -242,7 +243,7 @@ def _edg_location(match: re.Match[str], draft: _Draft, cwd: Path) -> Location:
 
 def _finish(draft: _Draft, own: Callable[[Path], bool]) -> Diagnostic | None:
     kind, name, owner = classify(draft.message)
-    if draft.level == "warning" and kind is not Kind.UNDEFINED_MACRO:
+    if draft.level == "warning" and kind not in (Kind.UNDEFINED_MACRO, Kind.HEADER):
         return None
     places = [place for place in (draft.at, *draft.chain) if place is not None]
     site = next((place for place in places if own(place.path)), None)

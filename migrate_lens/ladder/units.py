@@ -1,0 +1,186 @@
+"""The compiler calls of both builds go in; every translation unit is checked to its end, and its constructs come out."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from migrate_lens.ladder import standins
+from migrate_lens.ladder.compiler import PAIRED, CompilerCall
+from migrate_lens.ladder.constructs import Construct, collect
+from migrate_lens.ladder.diagnostics import Diagnostic, Kind, parse
+from migrate_lens.ladder.process import run_bounded
+from migrate_lens.ladder.torch_headers import Known
+
+WORKERS = 2
+ROUNDS = 12
+UNIT_SECONDS = 240.0
+# -Wno-error so that a warning of ours cannot become an error of theirs; caret lines would only fill the buffer.
+CHECK = (
+    "-fsyntax-only",
+    "-fdiagnostics-color=never",
+    "-fno-diagnostics-show-caret",
+    "-Wundef",
+    "-Wcpp",
+    "-Wno-error",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One source file as the Paddle side compiles it.
+
+    Attributes:
+        path: relative to the library.
+        command: compiler and flags, without source, output and action.
+        source: the file in the copy.
+        cwd: where the compiler runs.
+        text: what the compiler said when the build itself compiled it, None if the build did not get that far.
+        returncode: its exit status then.
+        torch_macros: macros that are not defined on the torch side either.
+    """
+
+    path: str
+    command: tuple[str, ...]
+    source: Path
+    cwd: Path
+    text: str | None = None
+    returncode: int = 0
+    torch_macros: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class UnitCheck:
+    """How far one unit was read, and what it lacks; ``reason`` says why it was not read to its end."""
+
+    path: str
+    constructs: tuple[Construct, ...]
+    reached: bool
+    reason: str = ""
+    headers: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What all units share.
+
+    Attributes:
+        root: the copy of the library that the Paddle side builds.
+        standins: folder for stand-in headers.
+        known: what torch's headers offer.
+        deadline: when checking ends, on the monotonic clock.
+    """
+
+    root: Path
+    standins: Path
+    known: Known
+    deadline: float
+
+    def own(self, path: Path) -> bool:
+        """Whether a path lies in the library."""
+        return path.is_relative_to(self.root)
+
+
+def check_units(units: Sequence[Unit], ground: Ground) -> tuple[UnitCheck, ...]:
+    """Checks all units, two at a time; a unit that the build compiled without an error costs nothing."""
+    if not units:
+        return ()
+    ground.standins.mkdir(parents=True, exist_ok=True)
+    if any(_needs_standins(unit, ground) for unit in units):
+        names = standins.included(standins.native_files(ground.root))
+        folders = [folder for unit in units for folder in include_folders(unit.command, unit.cwd)]
+        standins.write(ground.standins, standins.missing(names, ground.known, dict.fromkeys(folders)))
+    with ThreadPoolExecutor(WORKERS) as pool:
+        return tuple(pool.map(lambda unit: check_unit(unit, ground), units))
+
+
+def _needs_standins(unit: Unit, ground: Ground) -> bool:
+    if unit.text is None:
+        return True
+    return any(d.kind is Kind.HEADER for d in parse(unit.text, unit.cwd, ground.own))
+
+
+def check_unit(unit: Unit, ground: Ground) -> UnitCheck:
+    """Reads one unit to its end: as the build left it if that is the end, else again with stand-ins."""
+    text, failed = unit.text, unit.returncode != 0
+    headers: dict[str, Diagnostic] = {}
+    for _ in range(ROUNDS):
+        if text is not None:
+            found = [d for d in parse(text, unit.cwd, ground.own) if d.name not in unit.torch_macros]
+            fresh = [d for d in found if d.kind is Kind.HEADER and not _stands(d, ground)]
+            if not fresh:
+                return _checked(unit, [*headers.values(), *found], failed, ground)
+            if stuck := [d.name for d in fresh if not ground.known.header(d.name)]:
+                return _stuck(unit, found, f"{stuck[0]} is not found and is none of torch's headers", ground)
+            standins.write(ground.standins, [d.name for d in fresh])
+        left = ground.deadline - time.monotonic()
+        if left <= 0:
+            return UnitCheck(unit.path, (), False, "no time was left for it", command=unit.command)
+        ran = run_bounded(_argv(unit, ground), cwd=unit.cwd, env=_env(), timeout=min(left, UNIT_SECONDS))
+        if ran.timed_out or ran.returncode is None:
+            reason = f"the compiler was stopped after {ran.seconds:.0f} s" if ran.timed_out else ran.output
+            return UnitCheck(unit.path, (), False, reason, command=unit.command)
+        text, failed = ran.output, ran.returncode != 0
+    return UnitCheck(unit.path, (), False, f"more than {ROUNDS} rounds of missing headers", command=unit.command)
+
+
+def _stands(diagnostic: Diagnostic, ground: Ground) -> bool:
+    """Whether a header diagnostic is a stand-in's own announcement and not a failure to find it."""
+    return diagnostic.message.startswith("#warning")
+
+
+def _checked(unit: Unit, found: Sequence[Diagnostic], failed: bool, ground: Ground) -> UnitCheck:
+    broken = next((d for d in found if d.kind is Kind.COMPILER), None)
+    if broken is not None:
+        return UnitCheck(unit.path, (), False, broken.message, command=unit.command)
+    if failed and not found:
+        return UnitCheck(unit.path, (), False, "the compiler failed and named no error", command=unit.command)
+    headers = tuple(dict.fromkeys(d.name for d in found if d.kind is Kind.HEADER))
+    return UnitCheck(unit.path, collect(found, ground.known), True, "", headers, unit.command)
+
+
+def _stuck(unit: Unit, found: Sequence[Diagnostic], reason: str, ground: Ground) -> UnitCheck:
+    return UnitCheck(unit.path, collect(found, ground.known), False, reason, command=unit.command)
+
+
+def _argv(unit: Unit, ground: Ground) -> list[str]:
+    return [*unit.command, *CHECK, "-idirafter", str(ground.standins), str(unit.source)]
+
+
+def _env() -> dict[str, str]:
+    return dict(os.environ) | {"LC_ALL": "C", "GCC_COLORS": ""}
+
+
+def include_folders(args: Iterable[str], cwd: Path) -> list[Path]:
+    """The folders that a command line searches for headers."""
+    folders: list[Path] = []
+    waiting = False
+    for arg in args:
+        if waiting:
+            folders.append(cwd / arg)
+        waiting = arg in ("-I", "-isystem", "-iquote", "-idirafter")
+        if not waiting and (match := re.match(r"(?:-I|-isystem|-iquote)(.+)", arg)):
+            folders.append(cwd / match[1])
+    return folders
+
+
+def flags(call: CompilerCall) -> tuple[str, ...]:
+    """A call's arguments without its sources, its output, its action and its dependency files."""
+    kept: list[str] = []
+    args = list(call.args)
+    index = 0
+    while index < len(args):
+        arg = args[index]
+        width = 2 if arg in PAIRED and index + 1 < len(args) else 1
+        if width == 1 and (not arg.startswith("-") or arg in ("-c", "-w", "-fsyntax-only") or arg.startswith("-M")):
+            pass
+        elif arg not in ("-o", "-MF", "-MT", "-MQ"):
+            kept += args[index : index + width]
+        index += width
+    return tuple(kept)
