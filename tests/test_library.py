@@ -308,6 +308,7 @@ def test_configured_probes_come_after_given_ones(write: Write) -> None:
         ),
         ({"examples/a.py": "", "test_kit.py": "def test_a(): ...\n"}, ["examples/a.py"], "found"),
         ({"test_kit.py": "def test_a(): ...\n"}, ["test_kit.py"], "found"),
+        ({"kit/tests/test_kit.py": "def test_a(): ...\n"}, ["imports"], "imports"),
         ({}, ["imports"], "imports"),
         ({"smoke.py": "def (:\n"}, ["imports"], "imports"),
     ],
@@ -319,9 +320,13 @@ def test_found_probes(write: Write, files: Files, specs: list[str], origin: str)
 
 
 def test_pytest_files_are_for_the_test_stage(write: Write) -> None:
-    root = write({**PROJECT, "smoke.py": ""})
+    root = write({**PROJECT, "smoke.py": "", "kit/tests/test_in.py": "def test_a(): ...\n", "kit/test_tools.py": ""})
     library = discover(root)
-    assert library.tests == (root / "tests/deep/ops_test.py", root / "tests/test_ops.py")
+    assert [path.relative_to(root).as_posix() for path in library.tests] == [
+        "kit/tests/test_in.py",
+        "tests/deep/ops_test.py",
+        "tests/test_ops.py",
+    ]
     assert [probe.spec for probe in library.probes] == ["smoke.py"]
 
 

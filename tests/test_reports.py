@@ -93,6 +93,19 @@ def test_many_passed_stages_share_a_row_and_failed_ones_do_not() -> None:
     assert any("examples/bad.py" in line and "signal 11" in line for line in lines)
 
 
+@pytest.mark.parametrize("name", ["text", "markdown"])
+def test_long_lists_are_cut_and_counted(name: str) -> None:
+    skipped = tuple(model.Skipped(f"f{i}.py", "bad") for i in range(30))
+    whole = [model.TraceSummary(f"e{i}.py", 10, 10, 10, 10) for i in range(30)]
+    cut = model.TraceSummary("cut.py", 9, 8, 7, 7)
+    shown = FORMATS[name](replace(samples.HEALTHY, skipped=skipped, traces=(*whole, cut))).replace("\\", "")
+    assert "f4.py" in shown
+    assert "f5.py" not in shown
+    assert "+25 more in the JSON report" in shown
+    assert "30 probes: reached 300 of 300 calls" in shown
+    assert "cut.py: reached 7 of 9 calls" in shown
+
+
 def test_gaps_of_a_layer_stand_together() -> None:
     other = replace(samples.MISSING, id="torch.b:missing_api", layer=model.Layer.BUILD)
     grouped = wording.by_layer([samples.MISSING, other, replace(samples.MISSING, id="torch.c:missing_api")])

@@ -102,12 +102,14 @@ def _relative(path: Path, root: Path) -> str:
 
 
 def tests(tree: Tree) -> tuple[Path, ...]:
-    """Pytest files in the root and anywhere below ``tests``."""
-    return tuple(path for path, facts in tree.files.items() if _is_test(path.relative_to(tree.root), facts))
+    """Pytest files in the root and below any folder for tests, a package's own ones included."""
+    relative = {path: path.relative_to(tree.root) for path, facts in tree.files.items() if facts.tests}
+    return tuple(path for path, name in relative.items() if len(name.parts) == 1 or TESTS & set(name.parts[:-1]))
 
 
-def _is_test(path: Path, facts: Facts) -> bool:
-    return facts.tests and (len(path.parts) == 1 or path.parts[0] in TESTS)
+def _beside(tree: Tree) -> list[Path]:
+    """Tests beside the packages; those inside one are for its own developers."""
+    return [path for path in tests(tree) if path.parent == tree.root or path.relative_to(tree.root).parts[0] in TESTS]
 
 
 def found(tree: Tree) -> tuple[Probe, ...]:
@@ -116,5 +118,5 @@ def found(tree: Tree) -> tuple[Probe, ...]:
     here = [path for path in (root / "smoke.py", root / "test.py") if path in tree.files]
     examples = [path for path in tree.files if path.parent == root / "examples" and path.name != "__init__.py"]
     smoke = [path for path in tree.files if path.parent == root / "tests" and path.stem.startswith("smoke")]
-    programs = dict.fromkeys([*here, *examples, *smoke]) or dict.fromkeys(tests(tree))
+    programs = dict.fromkeys([*here, *examples, *smoke]) or dict.fromkeys(_beside(tree))
     return tuple(Probe(kind_of(tree.files[path]), _relative(path, root), path) for path in programs)

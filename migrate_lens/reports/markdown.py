@@ -94,7 +94,7 @@ def _gap(gap: Gap) -> str:
 
 def _rest(report: Report) -> str:
     lines = [f"- trace {_text(line)}" for line in wording.traces(report)]
-    lines += [f"- skipped {_code(skipped.path)}: {_text(skipped.reason)}" for skipped in report.skipped]
+    lines += [f"- skipped {_text(line)}" for line in wording.skipped(report)]
     lines += [f"- {_text(note)}" for note in report.notes]
     if scope := wording.scope_line(report):
         lines.append(f"- scope: {_code(scope)}")

@@ -91,8 +91,8 @@ def _gap(gap: Gap, width: int) -> list[str]:
 
 def _rest(report: Report, width: int) -> list[str]:
     lines = [line for trace in wording.traces(report) for line in _labelled("trace", trace, width)]
-    for skipped in report.skipped:
-        lines += _labelled("skipped", f"{wording.clean(skipped.path)}: {wording.clean(skipped.reason)}", width)
+    for skipped in wording.skipped(report):
+        lines += _labelled("skipped", skipped, width)
     for note in report.notes:
         lines += _labelled("note", wording.clean(note), width)
     if scope := wording.scope_line(report):

@@ -12,6 +12,8 @@ from ..model import Decision, Environment, Gap, Layer, Outcome, ProbeKind, Repor
 MAX_SITES = 3
 MAX_EVIDENCE = 3
 MAX_STAGES = 10
+MAX_TRACES = 5
+MAX_SKIPPED = 5
 FIRST_HEADER = ("torch path", "paddle path", "what was observed", "conclusion")
 STAGE_HEADER = ("runtime", "stage", "probe", "outcome", "seconds")
 
@@ -106,11 +108,28 @@ def remedies(gap: Gap) -> list[tuple[str, str]]:
 
 
 def traces(report: Report) -> list[str]:
-    lines = []
-    for trace in report.traces:
-        note = f" ({clean(trace.note)})" if trace.note else ""
-        lines.append(f"{clean(trace.probe)}: reached {trace.reached} of {count(trace.torch_calls, 'call')}{note}")
-    return lines
+    """How far each pair of runs went; where there are many, the complete ones share a line."""
+    folded = len(report.traces) > MAX_TRACES
+    complete = [trace for trace in report.traces if folded and trace.reached == trace.torch_calls and not trace.note]
+    lines = [
+        f"{clean(trace.probe)}: {_reached(trace.reached, trace.torch_calls)}"
+        + (f" ({clean(trace.note)})" if trace.note else "")
+        for trace in report.traces
+        if trace not in complete
+    ]
+    calls = sum(trace.torch_calls for trace in complete)
+    return lines + ([f"{count(len(complete), 'probe')}: {_reached(calls, calls)}"] if complete else [])
+
+
+def _reached(reached: int, calls: int) -> str:
+    return f"reached {reached} of {count(calls, 'call')}"
+
+
+def skipped(report: Report) -> list[str]:
+    """What could not be read or run, and how many more of them the JSON report has."""
+    left = len(report.skipped) - MAX_SKIPPED
+    lines = [f"{clean(one.path)}: {clean(one.reason)}" for one in report.skipped[:MAX_SKIPPED]]
+    return lines + ([f"+{left} more in the JSON report"] if left > 0 else [])
 
 
 def scope_line(report: Report) -> str:
