@@ -50,18 +50,24 @@ def of_package(tree: Tree) -> Layout:
 
 def of_project(tree: Tree, declared: Declared) -> Layout:
     """The layout of a source tree: the declared folder, else ``src``, else the project's own."""
-    roots = [tree.root / declared.where] if declared.where else _roots(tree.root, declared)
-    found = [(root, _top_level(tree, root, declared)) for root in roots]
-    root, names = next(((root, names) for root, names in found if names), (tree.root, ()))
-    names = names or _aside(tree)
-    return Layout(root, names, _public(tree, root, names))
+    roots = _roots(tree.root, declared)
+    for find in (_named_or_regular, _loose, _aside):
+        for root in roots:
+            if names := find(tree, root, declared):
+                return Layout(root, names, _public(tree, root, names))
+    return Layout(tree.root, (), ())
 
 
 def _roots(root: Path, declared: Declared) -> list[Path]:
     """``src`` comes first only if the project's own name is not in the folder above it."""
     names = {normal(name) for name in (declared.name, *declared.packages) if name}
-    flat = any(normal(item.stem) in names for item in root.iterdir() if item.is_dir() or item.suffix == ".py")
-    return [root, root / "src"] if flat else [root / "src", root]
+    flat = any(normal(item.stem) in names for item in root.iterdir() if _is_importable(item))
+    usual = [root, root / "src"] if flat else [root / "src", root]
+    return [root / declared.where, *usual] if declared.where else usual
+
+
+def _is_importable(item: Path) -> bool:
+    return item.suffix == ".py" or (item / "__init__.py").is_file()
 
 
 def normal(name: str) -> str:
@@ -69,35 +75,39 @@ def normal(name: str) -> str:
     return re.sub(r"[-.]+", "_", name).lower()
 
 
-def _top_level(tree: Tree, root: Path, declared: Declared) -> tuple[str, ...]:
+def _named_or_regular(tree: Tree, root: Path, declared: Declared) -> tuple[str, ...]:
     """Packages first: the declared ones, else those with an ``__init__.py``, else the one called like the project."""
-    folders = {path.relative_to(root).parts[0] for path in tree.files if len(_below(path, root)) > 1}
-    files = {path.stem for path in tree.files if path.parent == root and path.stem.isidentifier()}
-    regular = {name for name in folders if root / name / "__init__.py" in tree.files and name.isidentifier()}
-    packages = set(declared.packages) & folders or {name for name in regular if _is_ahead(name, root)}
-    if not packages:
-        packages = {name for name in folders if normal(name) == normal(declared.name) and name.isidentifier()}
-    modules = set(declared.modules) & files or {name for name in files if normal(name) == normal(declared.name)}
-    if not packages and not modules:
-        modules = {name for name in files if name not in ASIDE_FILES and not is_test_name(name)}
+    folders, files = _folders(tree, root), _modules(tree, root)
+    regular = {name for name in folders - ASIDE if (root / name / "__init__.py").is_file()}
+    packages = set(declared.packages) & folders or regular or _called(declared.name, folders)
+    modules = set(declared.modules) & files or _called(declared.name, files)
     return (*sorted(packages), *sorted(modules - packages))
+
+
+def _called(name: str, known: set[str]) -> set[str]:
+    return {one for one in known if normal(one) == normal(name)}
+
+
+def _loose(tree: Tree, root: Path, declared: Declared) -> tuple[str, ...]:
+    """All modules of a folder that has nothing better, but not those that only packaging or testing use."""
+    return tuple(sorted(name for name in _modules(tree, root) - ASIDE_FILES if not is_test_name(name)))
+
+
+def _aside(tree: Tree, root: Path, declared: Declared) -> tuple[str, ...]:
+    """Folders that are packages by form but not by name: taken only where there is nothing else."""
+    return tuple(sorted(name for name in _folders(tree, root) if (root / name / "__init__.py").is_file()))
+
+
+def _folders(tree: Tree, root: Path) -> set[str]:
+    return {parts[0] for path in tree.files if len(parts := _below(path, root)) > 1 and parts[0].isidentifier()}
+
+
+def _modules(tree: Tree, root: Path) -> set[str]:
+    return {path.stem for path in tree.files if path.parent == root and path.stem.isidentifier()}
 
 
 def _below(path: Path, root: Path) -> tuple[str, ...]:
     return path.relative_to(root).parts if path.is_relative_to(root) else ()
-
-
-def _is_ahead(name: str, root: Path) -> bool:
-    return name not in ASIDE and not (name == "src" and not (root / "src" / "__init__.py").is_file())
-
-
-def _aside(tree: Tree) -> tuple[str, ...]:
-    """Folders that are packages by form but not by name: taken only where there is nothing else."""
-    return tuple(sorted({path.parent.name for path in tree.files if _is_top_init(path, tree.root)}))
-
-
-def _is_top_init(path: Path, root: Path) -> bool:
-    return path.name == "__init__.py" and path.parent.parent == root and path.parent.name.isidentifier()
 
 
 # --- modules ----------------------------------------------------------------------------------------------------------
