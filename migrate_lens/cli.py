@@ -192,7 +192,13 @@ class _Rule(Protocol):
 
 @app.command()
 def explain(
-    rule: Annotated[str | None, typer.Argument(metavar="RULE", help="A rule's id; none lists them all.")] = None,
+    rule: Annotated[
+        str | None,
+        typer.Argument(metavar="RULE", help="A rule's id, or a gap's of the last diagnosis; none lists all."),
+    ] = None,
+    state_folder: Annotated[
+        Path, typer.Option("--state", metavar="DIR", help="Where the last diagnosis is.")
+    ] = config.DEFAULT_STATE,
 ) -> int:
     """Say what a rule means, why, and what to do."""
     from .classify.rules import load_rules
@@ -200,12 +206,27 @@ def explain(
     known: dict[str, _Rule] = {one.id: one for one in load_rules()}
     if rule is None:
         _print("".join(f"{name}: {one.title}\n" for name, one in sorted(known.items())))
-    elif rule in known:
-        _print(_explained(known[rule]))
     else:
-        near = ", ".join(difflib.get_close_matches(rule, known, n=3, cutoff=0.4))
-        raise UsageError(f"no rule called {rule!r}", f"did you mean {near}?" if near else "migrate-lens explain")
+        _print(_explained(_find_rule(rule, known, _claimed(state_folder / REPORT))))
     return NO_GAPS
+
+
+def _claimed(path: Path) -> dict[str, str]:
+    """The rule of each gap of the last diagnosis; empty where there was none."""
+    document = state.read(path) or {}
+    gaps = document.get("gaps")
+    return {str(gap.get("id")): str(gap.get("rule")) for gap in gaps} if isinstance(gaps, list) else {}
+
+
+def _find_rule(name: str, known: dict[str, _Rule], claimed: dict[str, str]) -> _Rule:
+    """The rule of that id, or the one that claims the gap of that id."""
+    rule = known.get(claimed.get(name, name))
+    if rule is not None:
+        return rule
+    if name in claimed:
+        raise UsageError(f"no rule claims {name}", f"report it with its evidence, which is in {REPORT}")
+    near = difflib.get_close_matches(name, [*known, *claimed], n=3, cutoff=0.4)
+    raise UsageError(f"no rule called {name!r}", f"did you mean {', '.join(near)}?" if near else "migrate-lens explain")
 
 
 def _explained(rule: _Rule) -> str:

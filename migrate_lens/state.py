@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import tempfile
 from collections.abc import Iterator
@@ -78,6 +79,25 @@ def write(path: Path, text: str) -> None:
     except BaseException:
         os.unlink(name)
         raise
+
+
+def read(path: Path) -> dict[str, object] | None:
+    """The JSON object in the file, None where there is no file.
+
+    Raises:
+        StateError: it cannot be read, or is none.
+    """
+    if not path.exists():
+        return None
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StateError(f"cannot read {path}: {error.strerror}", "name another folder: --state DIR") from error
+    except ValueError as error:
+        raise StateError(f"{path} is not JSON: {error}", "run migrate-lens diagnose again") from error
+    if not isinstance(document, dict):
+        raise StateError(f"{path} is no report", "run migrate-lens diagnose again")
+    return document
 
 
 def _umask() -> int:

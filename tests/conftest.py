@@ -1,4 +1,4 @@
-"""Folders written from a table, for all tests."""
+"""A table of files, in; a folder with them, out; and how property tests run."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A busy machine is no reason to fail: how long an example takes is not what the tests are about.
+settings.register_profile("calm", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("calm")
 
 Write = Callable[[dict[str, str | bytes]], Path]
 

@@ -229,6 +229,23 @@ def test_explain(rules: None, capsys: Capture) -> None:
     )
 
 
+def test_explain_a_gap_of_the_last_diagnosis(lib: Path, pipeline: Pipeline, rules: None, capsys: Capture) -> None:
+    pipeline.report = samples.GAPS
+    main(["diagnose", str(lib)])
+    capsys.readouterr()
+    assert main(["explain", samples.MISSING.id]) == 0
+    assert capsys.readouterr().out.startswith("missing-function: ")
+    assert main(["explain", samples.UNKNOWN.id]) == 2
+    assert f"no rule claims {samples.UNKNOWN.id}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "\x00"])
+def test_explain_with_a_spoiled_report(rules: None, tmp_path: Path, capsys: Capture, text: str) -> None:
+    (tmp_path / "report.json").write_text(text)
+    assert main(["explain", "missing-function", "--state", str(tmp_path)]) == 2
+    assert "  try: run migrate-lens diagnose again" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("name", "remedy"), [("missing-funktion", "did you mean missing-function"), ("q", "explain")])
 def test_explain_an_unknown_rule(rules: None, capsys: Capture, name: str, remedy: str) -> None:
     assert main(["explain", name]) == 2

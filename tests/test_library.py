@@ -534,7 +534,7 @@ PATHS = st.lists(PARTS, min_size=1, max_size=4).map(lambda parts: "/".join(parts
 
 
 @given(files=st.sets(PATHS, max_size=8))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_tree_is_a_library_or_an_error(tmp_path_factory: pytest.TempPathFactory, files: set[str]) -> None:
     root = tmp_path_factory.mktemp("any")
     for name in files:
