@@ -30,6 +30,7 @@ install: $(STAMP)
 # The frameworks come first and with their versions, so that nothing after them can choose others.
 $(STAMP): requirements/frameworks.txt pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --requirement requirements/frameworks.txt
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	touch $@
+	@echo "installing both frameworks and migrate-lens into $(VENV); this takes some minutes"
+	$(BIN)/python -m pip install -qq --requirement requirements/frameworks.txt
+	$(BIN)/python -m pip install -qq --editable '.[dev]'
+	@touch $@
