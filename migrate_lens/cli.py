@@ -145,9 +145,9 @@ def _diagnose(options: config.Options, name: str, output: Path | None) -> int:
     """All that can be wrong with where results go is found before the long work starts."""
     from . import pipeline
 
-    if output is not None:
-        state.check_output(output)
     with state.opened(options.state) as folder:
+        if output is not None:
+            state.check_output(output)
         report = pipeline.diagnose(options, _progress())
         _store(folder / REPORT, FORMATS["json"](report))
     if output is None:

@@ -124,6 +124,11 @@ def test_flags_reach_the_pipeline(lib: Path, pipeline: Pipeline) -> None:
     assert (options.keep_torch, options.tests, options.timeout, options.stop_at_first) == (True, True, 5.0, True)
 
 
+def test_output_may_lie_in_the_state_folder(lib: Path, pipeline: Pipeline) -> None:
+    assert main(["diagnose", str(lib), "--format", "markdown", "--output", ".migrate-lens/report.md"]) == 0
+    assert Path(".migrate-lens/report.md").read_text().startswith("# migrate-lens: mylib")
+
+
 BAD: list[tuple[list[str], str, str]] = [
     ([], "missing command", "--help"),
     (["diagnos"], "no such command", "--help"),
