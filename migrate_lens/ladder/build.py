@@ -1,4 +1,4 @@
-"""A library, a runtime and an interpreter go in; a private folder with the built library, and all that the build said, come out."""
+"""A library, a runtime and an interpreter go in; the built library in a private folder, and what was said, come out."""
 
 from __future__ import annotations
 
@@ -116,7 +116,9 @@ def build_library(library: Library, runtime: Runtime, python: Path, work: Path, 
         timeout: seconds that the whole build may take.
     """
     if library.build is None or not library.build.native or library.build.kind == "jit":
-        reason = "compiled when it is imported" if library.build is not None and library.build.native else "nothing to build"
+        reason = (
+            "compiled when it is imported" if library.build is not None and library.build.native else "nothing to build"
+        )
         return BuildRun(StageResult(runtime, Stage.BUILD, PROBE, Outcome.SKIPPED, 0.0, reason), None)
     place = prepare(library.root, work / f"build-{runtime}")
     about = describe(python, place.root)
@@ -170,22 +172,26 @@ def environment(
     env |= install_shims(place.bin, place.calls, env, known, dry=dry)
     flags = {name: f"{env.get(name, '')} {FLAGS}".strip() for name in ("CFLAGS", "CXXFLAGS")}
     front = [str(place.site), *filter(None, [env.get("PYTHONPATH")])]
-    return env | flags | {
-        "LC_ALL": "C",
-        "PYTHONPATH": os.pathsep.join(front),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONUNBUFFERED": "1",
-        "TMPDIR": str(place.tmp),
-        "MAX_JOBS": "2",
-        "CMAKE_BUILD_PARALLEL_LEVEL": "2",
-        "PIP_CONFIG_FILE": os.devnull,
-        "MIGRATE_LENS_RUNTIME": str(runtime),
-        "MIGRATE_LENS_ERRORS": str(place.errors),
-        "MIGRATE_LENS_SITE": str(place.site),
-        # The copy has no .git to ask.
-        "SETUPTOOLS_SCM_PRETEND_VERSION": env.get("SETUPTOOLS_SCM_PRETEND_VERSION", "0.0.0"),
-        "PBR_VERSION": env.get("PBR_VERSION", "0.0.0"),
-    }
+    return (
+        env
+        | flags
+        | {
+            "LC_ALL": "C",
+            "PYTHONPATH": os.pathsep.join(front),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONUNBUFFERED": "1",
+            "TMPDIR": str(place.tmp),
+            "MAX_JOBS": "2",
+            "CMAKE_BUILD_PARALLEL_LEVEL": "2",
+            "PIP_CONFIG_FILE": os.devnull,
+            "MIGRATE_LENS_RUNTIME": str(runtime),
+            "MIGRATE_LENS_ERRORS": str(place.errors),
+            "MIGRATE_LENS_SITE": str(place.site),
+            # The copy has no .git to ask.
+            "SETUPTOOLS_SCM_PRETEND_VERSION": env.get("SETUPTOOLS_SCM_PRETEND_VERSION", "0.0.0"),
+            "PBR_VERSION": env.get("PBR_VERSION", "0.0.0"),
+        }
+    )
 
 
 def commands(library: Library, place: Workplace, python: Path, *, pip: bool) -> list[list[str]]:
@@ -210,7 +216,12 @@ def _cmake(place: Workplace, python: Path, folder: Path) -> list[list[str]]:
     configure = ["cmake", "-S", str(place.source / folder), "-B", made, "-DCMAKE_BUILD_TYPE=Release"]
     return [
         [str(python), "-c", find],
-        [*configure, f"-DPython_EXECUTABLE={python}", f"-DPython3_EXECUTABLE={python}", f"-DCMAKE_INSTALL_PREFIX={place.target}"],
+        [
+            *configure,
+            f"-DPython_EXECUTABLE={python}",
+            f"-DPython3_EXECUTABLE={python}",
+            f"-DCMAKE_INSTALL_PREFIX={place.target}",
+        ],
         ["cmake", "--build", made],
         ["cmake", "--install", made],
     ]

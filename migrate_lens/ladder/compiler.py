@@ -1,4 +1,4 @@
-"""A folder goes in; shims for every compiler on PATH stand in it, and the calls that a build made come out as values."""
+"""A folder goes in; it gets a shim for every compiler on PATH, and the calls that a build made come out as values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,23 @@ from migrate_lens.ladder import shim
 COMPILERS = ("g++", "gcc", "c++", "cc", "clang++", "clang", "nvcc", "hipcc", "cmake")
 WRAPPERS = ("ccache", "sccache", "distcc")
 SOURCES = (".c", ".cc", ".cpp", ".cxx", ".c++", ".C", ".cu", ".hip", ".mm", ".m", ".cppm")
-PAIRED = ("-o", "-I", "-isystem", "-iquote", "-idirafter", "-include", "-imacros", "-x", "-MF", "-MT", "-MQ", "-D", "-U", "-L", "-l")
+PAIRED = (
+    "-o",
+    "-I",
+    "-isystem",
+    "-iquote",
+    "-idirafter",
+    "-include",
+    "-imacros",
+    "-x",
+    "-MF",
+    "-MT",
+    "-MQ",
+    "-D",
+    "-U",
+    "-L",
+    "-l",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +77,9 @@ class CompilerCall:
         return self.name in ("nvcc", "hipcc")
 
 
-def install_shims(folder: Path, records: Path, environ: Mapping[str, str], known: Iterable[str], *, dry: bool = False) -> dict[str, str]:
+def install_shims(
+    folder: Path, records: Path, environ: Mapping[str, str], known: Iterable[str], *, dry: bool = False
+) -> dict[str, str]:
     """Puts a shim in ``folder`` for each compiler that ``environ`` reaches, and returns the variables that lead there.
 
     Args:
@@ -88,9 +106,7 @@ def install_shims(folder: Path, records: Path, environ: Mapping[str, str], known
     return variables
 
 
-def _redirected(
-    environ: Mapping[str, str], folder: Path, path: str, commands: dict[str, list[str]]
-) -> dict[str, str]:
+def _redirected(environ: Mapping[str, str], folder: Path, path: str, commands: dict[str, list[str]]) -> dict[str, str]:
     """``CC`` and its like, pointed at a shim, with their flags kept and a compiler cache moved behind the shim."""
     variables: dict[str, str] = {}
     for variable in ("CC", "CXX", "PYTORCH_NVCC", "CUDACXX"):

@@ -1,4 +1,4 @@
-"""Diagnostics of one unit go in; the torch constructs that Paddle lacks come out, with follow-on errors folded into their cause."""
+"""Diagnostics of one unit go in; the constructs of torch's that Paddle lacks come out, follow-on errors folded."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from migrate_lens.ladder.naming import (
 from migrate_lens.ladder.torch_headers import Known
 
 _CHAIN = re.compile(r"(?:::)?[A-Za-z_]\w*(?:\s*::\s*~?[A-Za-z_]\w*)*")
+_REGISTRY_FILES = ("torch/library.h", "core/ivalue.h", "torch/custom_class.h", "torch/custom_class_detail.h")
 _PREPROCESSOR_NAME = re.compile(r"\b[A-Z_][A-Z0-9_]{3,}\b")
 
 
@@ -79,14 +80,15 @@ def collect(diagnostics: Sequence[Diagnostic], known: Known) -> tuple[Construct,
     construct before it. If nothing in the unit names anything of torch's, the first error stands for itself.
     """
     named = [(diagnostic, name(diagnostic, known)) for diagnostic in diagnostics]
-    spans = [_span(d.site) for d, found in named if found and found[1] == "macro" and d.kind is not Kind.UNDEFINED_MACRO]
+    macros = [d.site for d, found in named if found and found[1] == "macro" and d.kind is not Kind.UNDEFINED_MACRO]
+    spans = [_span(site) for site in macros]
     primary = [(d, found) for d, found in named if found is not None and not _inside_dispatch(d, found, spans)]
     if not primary:
         primary = [(d, _itself(d)) for d in diagnostics if d.kind is not Kind.UNDEFINED_MACRO][:1]
     strict = {d.site for d, found in primary if d.kind not in (Kind.CONVERSION, Kind.CALL, Kind.OTHER)}
-    loose = [(d, f) for d, f in primary if d.kind not in (Kind.CONVERSION, Kind.OTHER) or not _same_line(d.site, strict)]
-    folded = len(diagnostics) - len(loose)
-    return _unique(loose, folded)
+    vague = (Kind.CONVERSION, Kind.OTHER)
+    kept = [(d, found) for d, found in primary if d.kind not in vague or not _same_line(d.site, strict)]
+    return _unique(kept, folded=len(diagnostics) - len(kept))
 
 
 def _unique(found: Iterable[tuple[Diagnostic, tuple[str, str]]], folded: int) -> tuple[Construct, ...]:
@@ -234,7 +236,7 @@ def _schema_construct(diagnostic: Diagnostic) -> tuple[str, str] | None:
 
 def is_registry_file(path: Path) -> bool:
     """Whether a header of a framework is one of its registry's."""
-    return path.parts[-2:] in (("torch", "library.h"), ("core", "ivalue.h"), ("torch", "custom_class.h"), ("torch", "custom_class_detail.h"))
+    return "/".join(path.parts[-2:]) in _REGISTRY_FILES
 
 
 def _operator(diagnostic: Diagnostic) -> tuple[str, str] | None:

@@ -1,4 +1,4 @@
-"""A library goes in; a copy of its tree, without what builds leave behind, comes out, and the library itself is only read."""
+"""A library goes in; a copy of its tree without what builds leave behind comes out; the library is only read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 SKIPPED_ANYWHERE = frozenset(
-    {".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", "__pycache__", "node_modules", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".migrate-lens"}
+    {
+        ".git",
+        ".hg",
+        ".svn",
+        ".venv",
+        "venv",
+        ".tox",
+        ".nox",
+        "__pycache__",
+        "node_modules",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+        ".migrate-lens",
+    }
 )
 SKIPPED_AT_ROOT = frozenset({"build", "dist", "_skbuild"})
 SKIPPED_SUFFIXES = (".so", ".pyc", ".egg-info", ".egg")

@@ -111,7 +111,10 @@ PATTERNS: tuple[tuple[Kind, str], ...] = (
     (Kind.CONVERSION, rf"cannot convert {_NAME}(?: \{{aka [^}}]*\}})? to {_OWNER}"),
     (Kind.CONVERSION, rf"conversion from {_NAME}(?: \{{aka [^}}]*\}})? to non-scalar type {_OWNER}"),
     (Kind.CONVERSION, rf"could not convert .* from {_NAME}(?: \{{aka [^}}]*\}})? to {_OWNER}"),
-    (Kind.CONVERSION, rf"invalid (?:conversion|.*cast) from (?:type )?{_NAME}(?: \{{aka [^}}]*\}})? to (?:type )?{_OWNER}"),
+    (
+        Kind.CONVERSION,
+        rf"invalid (?:conversion|.*cast) from (?:type )?{_NAME}(?: \{{aka [^}}]*\}})? to (?:type )?{_OWNER}",
+    ),
     (Kind.CONVERSION, rf"no viable conversion from {_NAME}.* to {_OWNER}"),
     (Kind.ABSTRACT, rf"(?:invalid use of|variable|field|base class|.*has) .*incomplete type {_NAME}"),
     (Kind.ABSTRACT, rf".*{_NAME} has (?:initializer but )?incomplete type"),
@@ -121,18 +124,28 @@ PATTERNS: tuple[tuple[Kind, str], ...] = (
     (Kind.LINK_LIBRARY, r"unable to find library -l(?P<name>\S+)"),
     (Kind.LINK_SYMBOL, r"undefined reference to [`'](?P<name>.+)'"),
     (Kind.COMPILER, r"(?:internal compiler error|virtual memory exhausted|.*Killed signal)(?P<name>.*)"),
-    (Kind.SYNTAX, r"(?:expected |template argument \d+ is invalid|wrong number of template|stray |missing |parse error)"),
+    (
+        Kind.SYNTAX,
+        r"(?:expected |template argument \d+ is invalid|wrong number of template|stray |missing |parse error)",
+    ),
 )
 _COMPILED = tuple((kind, re.compile(pattern)) for kind, pattern in PATTERNS)
 
-_PLACE = re.compile(r"^(?P<path>(?:[A-Za-z]:)?[^:\s(][^:(]*?)[:(](?P<line>\d+)(?::(?P<column>\d+))?\)?:\s*(?P<rest>.*)$")
-_LEVEL = re.compile(r"^(?P<level>fatal error|catastrophic error|error|warning|note)(?: [#\w-]*\d[\w-]*)?:\s*(?P<message>.*)$")
+_PLACE = re.compile(
+    r"^(?P<path>(?:[A-Za-z]:)?[^:\s(][^:(]*?)[:(](?P<line>\d+)(?::(?P<column>\d+))?\)?:\s*(?P<rest>.*)$"
+)
+_LEVEL = re.compile(
+    r"^(?P<level>fatal error|catastrophic error|error|warning|note)(?: [#\w-]*\d[\w-]*)?:\s*(?P<message>.*)$"
+)
 _INCLUDED = re.compile(r"^(?:In file included|\s+)\s*from (?P<path>[^:]+):(?P<line>\d+)(?::(?P<column>\d+))?[,:]$")
 _REQUIRED = re.compile(r"^(?:recursively )?required (?:from|by)|^in .constexpr. expansion")
 _INSTANTIATION = re.compile(r"^[^:]+: In (?:instantiation of|substitution of) '(?P<what>.*)':$")
 _MACRO = re.compile(r"in (?:expansion|definition) of macro '(?P<name>[^']+)'|expanded from macro '(?P<clang>[^']+)'")
 _EDG_CHAIN = re.compile(r"^\s+(?:detected during )?instantiation of .* at line (?P<line>\d+)(?: of (?P<path>\S+))?")
-_LINKER = re.compile(r"^(?:\S*/)?(?:[\w.-]*-)?ld(?:\.\w+)?: (?P<message>.*)$|^(?P<undefined>.*undefined reference to .*)$|^lld: error: (?P<lld>.*)$")
+_LINKER = re.compile(
+    r"^(?:\S*/)?(?:[\w.-]*-)?ld(?:\.\w+)?: (?P<message>.*)$"
+    r"|^(?P<undefined>.*undefined reference to .*)$|^lld: error: (?P<lld>.*)$"
+)
 _PLAIN = re.compile(r"^(?:\S*/)?[\w.+-]+: (?:fatal )?error: (?P<message>.*)$|^(?P<memory>virtual memory exhausted.*)$")
 
 

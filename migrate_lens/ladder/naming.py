@@ -1,4 +1,4 @@
-"""A C++ name as a compiler spells it goes in; the name that torch's documentation uses, and what sort of name it is, come out."""
+"""A C++ name as a compiler spells it goes in; the name that torch documents, and what sort of name it is, come out."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def compare_builds(
     roots = torch_roots(torch_build)
     known: Known = TorchHeaders(roots) if roots else NothingKnown()
     units = paired_units(torch_build, paddle_build, python, work)
-    ground = Ground(paddle_build.source, work / "standins", known, time.monotonic() + timeout)
+    ground = Ground(paddle_build.source, work / "standins", work / "bridged", known, time.monotonic() + timeout)
     checks = check_units(units, ground)
     found = [*paddle_build.findings, *unit_findings(checks, ground.root), *link_findings(paddle_build, torch_build)]
     return NativeReport(tuple(found), checks, _notes(checks, torch_build, paddle_build))
@@ -137,7 +137,9 @@ def _site(construct: Construct, root: Path) -> Site | None:
 def _said(construct: Construct, root: Path) -> str:
     place = construct.site
     where = f"{place.path.relative_to(root)}:{place.line}:{place.column}: " if place is not None else ""
-    message = f"{construct.api}: No such file or directory" if construct.message.startswith("#warning") else construct.message
+    message = (
+        f"{construct.api}: No such file or directory" if construct.message.startswith("#warning") else construct.message
+    )
     return f"{where}error: {message}" if not construct.directive else f"{where}{message}"
 
 

@@ -40,7 +40,7 @@ def torch_roots(build: BuildRun) -> tuple[Path, ...]:
 
 
 def paired_units(torch: BuildRun, paddle: BuildRun, python: Path, work: Path) -> tuple[Unit, ...]:
-    """The units of the torch build, with Paddle's own call where its build got that far, and with derived flags where not."""
+    """The units of the torch build, by Paddle's own call where its build got that far, by derived flags where not."""
     if torch.source is None or paddle.source is None:
         return ()
     theirs = {path: call for call in paddle.compiles if call.compiles and (path := relative(call, paddle.source))}
@@ -92,7 +92,9 @@ def _derived(path: str, call: CompilerCall, torch: BuildRun, paddle: BuildRun, t
     name = next((flag.partition("=")[2] for flag in kept if flag.startswith("-DTORCH_EXTENSION_NAME=")), "_C")
     command = (*call.command, *base, f"-DPADDLE_EXTENSION_NAME={name}", *kept)
     cwd = Path(str(call.cwd).replace(old, new))
-    return Unit(path, command, source if source.is_file() else call.source or source, cwd if cwd.is_dir() else paddle.source)
+    return Unit(
+        path, command, source if source.is_file() else call.source or source, cwd if cwd.is_dir() else paddle.source
+    )
 
 
 def _of_torch(flag: str, roots: set[str]) -> bool:

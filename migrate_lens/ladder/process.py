@@ -1,4 +1,4 @@
-"""A command line goes in; its exit status, bounded output and wall time come out, and no process of it is left behind."""
+"""A command line goes in; its exit status, bounded output and wall time come out, and no process of it stays."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Bounded:
 
 
 def _dies_with_parent() -> Callable[[], None] | None:
-    """The child half of PR_SET_PDEATHSIG where the system has it; loaded here because a fork must not load libraries."""
+    """The child's half of PR_SET_PDEATHSIG where there is one; loaded here, as a fork must not load libraries."""
     try:
         prctl = ctypes.CDLL(None, use_errno=True).prctl
     except (OSError, AttributeError):

@@ -94,7 +94,14 @@ def setup_findings(
 
 def _finding(error: SetupError, source: Path) -> Finding | None:
     """None for what a builder raises only because a compiler had failed."""
-    if error.kind in ("CompileError", "LinkError", "DistutilsExecError", "CalledProcessError", "SystemExit", "KeyboardInterrupt"):
+    if error.kind in (
+        "CompileError",
+        "LinkError",
+        "DistutilsExecError",
+        "CalledProcessError",
+        "SystemExit",
+        "KeyboardInterrupt",
+    ):
         return None
     symptom, api, detail = identify(error, source)
     site = _site(error, source)

@@ -86,10 +86,8 @@ def _touch_output(args: list[str]) -> None:
             pass
 
 
-def _write(
-    folder: str, name: str, command: list[str], args: list[str], seconds: float, code: int, text: str
-) -> None:
-    """Writes the record under a name that no other call can have, and in one step: a reader sees all of it or nothing."""
+def _write(folder: str, name: str, command: list[str], args: list[str], seconds: float, code: int, text: str) -> None:
+    """Writes the record under a name of its own and in one step: a reader sees all of it or nothing."""
     path = os.path.join(folder, f"{time.time_ns()}-{os.getpid()}.json")
     record = {
         "name": name,

@@ -1,4 +1,4 @@
-"""An interpreter of a build starts; ``import torch`` in it is answered as the runtime says, and its last exception is kept.
+"""An interpreter of a build starts; its ``import torch`` gets the runtime's answer, and its last exception is kept.
 
 Written as ``sitecustomize.py`` into a private folder on PYTHONPATH, so it runs in every interpreter that a build
 starts (pip, the build backend, a ``python -c`` of a CMake file) and must not cost or change anything until one of them
@@ -24,7 +24,7 @@ HIDDEN = ("torch", "torchgen", "functorch")
 
 
 class TorchAsPaddle:
-    """A finder that stands in front: the first question about torch switches compat on, and real torch is never found."""
+    """A finder in front of all: the first question about torch switches compat on; real torch is never found."""
 
     def __init__(self) -> None:
         self.busy = False
@@ -70,7 +70,7 @@ def hide_metadata() -> None:
             return iter(())
         return (found for found in search(context) if str(found.metadata["Name"]).lower() not in HIDDEN)
 
-    metadata.MetadataPathFinder.find_distributions = find_distributions  # type: ignore[method-assign,assignment]
+    metadata.MetadataPathFinder.find_distributions = find_distributions  # type: ignore[method-assign]
 
 
 def keep_exceptions(folder: str) -> None:
@@ -131,7 +131,7 @@ def main() -> None:
     if errors:
         keep_exceptions(errors)
         if os.environ.get("MIGRATE_LENS_RUNTIME", "torch") != "torch":
-            sys.meta_path.insert(0, TorchAsPaddle())  # type: ignore[arg-type]
+            sys.meta_path.insert(0, TorchAsPaddle())
             hide_metadata()
     chain()
 

@@ -1,4 +1,4 @@
-"""Names of headers that Paddle lacks go in; stand-in headers come out, so that the errors behind a missing header are seen."""
+"""Names of headers that Paddle lacks go in; stand-in headers come out, to see the errors behind a missing header."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _NOISE = re.compile(
 
 
 def failure_line(source: Path, calls: Sequence[CompilerCall], errors: Sequence[SetupError], ran: Ran) -> str:
-    """The first thing that went wrong: an exception of setup, a compiler's error, a linker's, else the last word said."""
+    """The first thing that went wrong: an exception of setup, a compiler's error, a linker's, else the last line."""
     for error in errors:
         root = error.root
         if root.kind not in _WRAPPERS:

@@ -1,4 +1,4 @@
-"""The include folders of a torch build go in; what torch's headers offer by name (headers, macros, functions, types) comes out."""
+"""The include folders of a torch build go in; the headers, macros, functions and types that torch offers come out."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ READ = ("c10", "torch/headeronly", "torch/csrc/api/include", "torch/csrc/autogra
 READ_FLAT = ("ATen", "ATen/core", "ATen/core/dispatch", "ATen/core/op_registration", "torch", "torch/csrc/jit")
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 _TYPE = re.compile(
-    r"^(?:template <[^>\n]*>\s*)?(?:class|struct|enum(?: class)?|using)\s+(?:[A-Z][A-Z0-9_]+(?:\([^)]*\))?\s+)?([A-Za-z]\w*)",
+    r"^(?:template <[^>\n]*>\s*)?(?:class|struct|enum(?: class)?|using)\s+(?:[A-Z][A-Z0-9_]+(?:\([^)]*\))?\s+)?"
+    r"([A-Za-z]\w*)",
     re.MULTILINE,
 )
-_TENSOR_METHOD = re.compile(r"^\s*(?:inline )?(?:const )?(?:at::)?Tensor\s*&?\s+([a-z]\w*)\(", re.MULTILINE)
+_METHOD = re.compile(
+    r"^  (?:inline |virtual )?((?:const )?[\w:<>, ]+?(?: ?&)?) ([a-z_]\w*)\([^;{]*\) const", re.MULTILINE
+)
 
 
 class Known(Protocol):
@@ -35,7 +38,11 @@ class Known(Protocol):
         ...
 
     def returns_tensor(self, api: str) -> bool:
-        """Whether a function or method of this full name gives a tensor."""
+        """Whether a function or method of this full name gives a tensor, whichever overload is meant."""
+        ...
+
+    def parameters(self, macro: str) -> tuple[str, ...]:
+        """The named parameters of a variadic macro."""
         ...
 
 
@@ -60,16 +67,25 @@ class TorchHeaders:
         return self._names[1].get(name, "")
 
     def returns_tensor(self, api: str) -> bool:
-        """Whether a function or method of this full name gives a tensor."""
+        """Whether a function or method of this full name gives a tensor, whichever overload is meant."""
         owner, _, name = api.rpartition("::")
         if owner == "at::Tensor":
-            return name in self._tensor_methods
+            return self._tensor_methods.get(name, False)
         if owner not in ("at", "torch"):
             return False
-        return any(
-            re.search(rf"^inline at::Tensor {re.escape(name)}\(", _text(root / "ATen/ops" / f"{name}.h"), re.MULTILINE)
-            for root in self.roots
-        )
+        texts = (_text(root / "ATen/ops" / f"{name}.h") for root in self.roots)
+        results = [
+            found for text in texts for found in re.findall(rf"^inline (.+) {re.escape(name)}\(", text, re.MULTILINE)
+        ]
+        return bool(results) and all(result == "at::Tensor" for result in results)
+
+    def parameters(self, macro: str) -> tuple[str, ...]:
+        """The named parameters of a variadic macro."""
+        pattern = re.compile(rf"^[ \t]*#[ \t]*define[ \t]+{re.escape(macro)}\(([^)]*),\s*\.\.\.\)", re.MULTILINE)
+        for _, path in self._files():
+            if match := pattern.search(_text(path).replace("\\\n", "")):
+                return tuple(name.strip() for name in match[1].split(","))
+        return ()
 
     @cached_property
     def _names(self) -> tuple[frozenset[str], dict[str, str]]:
@@ -86,12 +102,15 @@ class TorchHeaders:
         return frozenset(macros), types
 
     @cached_property
-    def _tensor_methods(self) -> frozenset[str]:
-        names: set[str] = set()
+    def _tensor_methods(self) -> dict[str, bool]:
+        """Each method of Tensor, with whether all of its overloads give a tensor."""
+        methods: dict[str, bool] = {}
         for root in self.roots:
             for part in ("ATen/core/TensorBody.h", "ATen/core/TensorBase.h"):
-                names.update(_TENSOR_METHOD.findall(_text(root / part)))
-        return frozenset(names)
+                for result, name in _METHOD.findall(_text(root / part)):
+                    tensor = result.removeprefix("const ").removeprefix("at::").strip(" &") == "Tensor"
+                    methods[name] = methods.get(name, True) and tensor
+        return methods
 
     def _files(self) -> Iterator[tuple[Path, Path]]:
         for root in self.roots:
@@ -130,3 +149,7 @@ class NothingKnown:
     def returns_tensor(self, api: str) -> bool:
         """Nothing is known of results."""
         return False
+
+    def parameters(self, macro: str) -> tuple[str, ...]:
+        """Nothing is known of macros' parameters."""
+        return ()

@@ -1,4 +1,4 @@
-"""The compiler calls of both builds go in; every translation unit is checked to its end, and its constructs come out."""
+"""The translation units of a build go in; each is checked to its end, and the constructs that it lacks come out."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from migrate_lens.ladder import standins
+from migrate_lens.ladder.bridging import PRELUDE, Bridge
 from migrate_lens.ladder.compiler import PAIRED, CompilerCall
 from migrate_lens.ladder.constructs import Construct, collect
-from migrate_lens.ladder.diagnostics import Diagnostic, Kind, parse
+from migrate_lens.ladder.diagnostics import Diagnostic, Kind, parse, relocated
 from migrate_lens.ladder.process import run_bounded
 from migrate_lens.ladder.torch_headers import Known
 
 WORKERS = 2
 ROUNDS = 12
 UNIT_SECONDS = 240.0
+BEHIND = 3
+# The kinds that a stand-in of slightly the wrong type cannot bring about.
+FIRM = (Kind.UNDECLARED, Kind.MEMBER, Kind.OPERATOR)
 # -Wno-error so that a warning of ours cannot become an error of theirs; caret lines would only fill the buffer.
 CHECK = (
     "-fsyntax-only",
@@ -73,12 +77,14 @@ class Ground:
     Attributes:
         root: the copy of the library that the Paddle side builds.
         standins: folder for stand-in headers.
+        bridged: folder for the copy of the sources that has stand-ins for missing constructs.
         known: what torch's headers offer.
         deadline: when checking ends, on the monotonic clock.
     """
 
     root: Path
     standins: Path
+    bridged: Path
     known: Known
     deadline: float
 
@@ -97,7 +103,44 @@ def check_units(units: Sequence[Unit], ground: Ground) -> tuple[UnitCheck, ...]:
         folders = [folder for unit in units for folder in include_folders(unit.command, unit.cwd)]
         standins.write(ground.standins, standins.missing(names, ground.known, dict.fromkeys(folders)))
     with ThreadPoolExecutor(WORKERS) as pool:
-        return tuple(pool.map(lambda unit: check_unit(unit, ground), units))
+        checks = list(pool.map(lambda unit: check_unit(unit, ground), units))
+        bridge = Bridge(ground.root, ground.bridged)
+        bridge.start()
+        for _ in range(BEHIND):
+            seen = [construct for check in checks for construct in check.constructs]
+            if not bridge.add(seen, ground.known):
+                break
+            deeper = list(pool.map(lambda unit, check: look_behind(unit, check, bridge, ground), units, checks))
+            if deeper == checks:
+                break
+            checks = deeper
+    return tuple(checks)
+
+
+def look_behind(unit: Unit, check: UnitCheck, bridge: Bridge, ground: Ground) -> UnitCheck:
+    """Checks the bridged copy of a unit, and adds what only now comes to light."""
+    left = ground.deadline - time.monotonic()
+    if not check.reached or not check.constructs or left <= 0:
+        return check
+    old, new = str(bridge.root), str(bridge.copy)
+    argv = [part.replace(old, new) for part in _argv(unit, ground)]
+    argv[-1:-1] = ["-include", str(bridge.copy / PRELUDE)]
+    ran = run_bounded(argv, cwd=unit.cwd, env=_env(), timeout=min(left, UNIT_SECONDS))
+    found = parse(ran.output, Path(str(unit.cwd).replace(old, new)), lambda path: path.is_relative_to(bridge.copy))
+    firm = [relocated(d, bridge.original) for d in found if d.kind in FIRM]
+    known = {(c.api, c.site.line if c.site else 0) for c in check.constructs}
+    fresh = [
+        c for c in collect(firm, ground.known) if _new(c, bridge) and (c.api, c.site.line if c.site else 0) not in known
+    ]
+    return replace(check, constructs=(*check.constructs, *(replace(c, folded=0) for c in fresh)))
+
+
+def _new(construct: Construct, bridge: Bridge) -> bool:
+    """Whether a construct is torch's own and no consequence of a stand-in."""
+    owner = construct.api.rpartition("::")[0]
+    return (
+        owner not in bridge.types and "migrate_lens" not in construct.message.lower() and "->*" not in construct.message
+    )
 
 
 def _needs_standins(unit: Unit, ground: Ground) -> bool:
