@@ -1,0 +1,416 @@
+"""Expressions of one Python file: a syntax node in, the torch name or class that it stands for out, uses noted on the way.
+
+A type is a string: ``torch.nn`` is the torch name itself, ``=torch.Tensor`` an instance (``=`` certain, ``~`` by flow,
+``?`` by convention), ``~[]torch.Tensor`` a sequence of them, ``~torch.Tensor>view`` a member not yet used, ``$`` the
+instance of the class around, ``%module`` a class of this file, and the empty string anything else.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from typing import Any
+
+from migrate_lens.audit.guards import guard_of, literal_of
+from migrate_lens.audit.knowledge import ATTRIBUTES, CUSTOM_OP, DISTINCTIVE, SAME, TENSOR, result_of
+from migrate_lens.audit.record import CERTAIN, GUESS, LIKELY, Use
+
+SURE = {"=": CERTAIN, "~": LIKELY, "?": GUESS}
+MARKS = frozenset(SURE)
+STRING = re.compile(r"torch\.\w[\w.]*|\W{0,3}\w*(?:TORCH|Torch|CUDA|NVCC|nvcc|cudart)\w*(?:[=.-]\S*)?")
+WIDEST = 10_000  # elements of a literal list beyond which it is data, not a program
+
+Handler = Callable[[Any, Any], str]
+
+
+class Class:
+    """What is known of the class around: its kind and the types of its attributes."""
+
+    __slots__ = ("attrs", "kind", "methods")
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.attrs: dict[str, str] = {}
+        self.methods: set[str] = set()
+
+
+class Expressions:
+    """Handlers by node class; the statements of the reader call them."""
+
+    handlers: dict[type, Handler] = {}
+
+    def __init__(self, seeds: dict[str, str]) -> None:
+        self.uses: list[Use] = []
+        self.scopes: list[dict[str, str]] = [dict(seeds)]
+        self.owner: Class | None = None
+        self.guard = ""
+        self.at = "import"
+        self.inside = ""
+        self.lazy = False
+
+    # -- noting -------------------------------------------------------------------------------------------------------
+
+    def note(self, event: str, api: str, line: int, sure: str = CERTAIN, **facts: Any) -> None:
+        """Record one use where the reader stands."""
+        self.uses.append(Use(event, api, line, sure, self.guard, self.at, self.inside, **facts))
+
+    def lookup(self, name: str) -> str:
+        """What a plain name stands for."""
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        return ""
+
+    # -- names and attributes -----------------------------------------------------------------------------------------
+
+    def visit(self, node: Any) -> str:
+        """The type of an expression; every use below it is noted once."""
+        return self.handlers.get(node.__class__, Expressions.anything)(self, node)
+
+    def anything(self, node: ast.AST) -> str:
+        """A node without meaning of its own: look at what is below it."""
+        for name in node._fields:
+            child = getattr(node, name)
+            if child.__class__ is list:
+                for item in child:
+                    if isinstance(item, ast.AST):
+                        self.visit(item)
+            elif isinstance(child, ast.AST):
+                self.visit(child)
+        return ""
+
+    def nothing(self, node: ast.AST) -> str:
+        """Operators and contexts."""
+        return ""
+
+    def name(self, node: ast.Name) -> str:
+        """A name that is read."""
+        found = self.lookup(node.id)
+        if "." in found and found[0] not in MARKS:
+            self.note("read", found, node.lineno)
+        return found
+
+    def attribute(self, node: ast.Attribute) -> str:
+        """The longest attribute chain is one use."""
+        found = self.settle(self.chain(node), node)
+        if "." in found and found[0] not in MARKS:
+            self.note("read", found, node.end_lineno or node.lineno)
+        return found
+
+    def chain(self, node: Any, then: str = "") -> str:
+        """What a callee or an attribute's owner stands for, without noting the name itself."""
+        if node.__class__ is ast.Name:
+            return self.lookup(node.id)
+        if node.__class__ is ast.Attribute:
+            return self.member(self.settle(self.chain(node.value, node.attr), node.value), node.attr)
+        if node.__class__ is ast.Call:
+            return self.call(node, then)
+        return self.visit(node)
+
+    def member(self, base: str, attr: str) -> str:
+        """The type of ``base.attr``."""
+        if not base:
+            return self.unknown_member(attr)
+        if base[0] == "$":
+            return self.own_member(attr)
+        if base[0] == "%" or base[1:3] == "[]":
+            return ""
+        if base[0] in MARKS:
+            return f"{base}>{attr}"
+        return f"{base}.{attr}"
+
+    def unknown_member(self, attr: str) -> str:
+        """An attribute of something unknown: a few names belong to one torch class only."""
+        if attr in DISTINCTIVE:
+            return f"?{DISTINCTIVE[attr]}>{attr}"
+        if attr == "dtype" or attr == "device":
+            return f"?torch.{attr}"
+        return ""
+
+    def own_member(self, attr: str) -> str:
+        """An attribute of ``self``."""
+        owner = self.owner
+        if owner is None:
+            return ""
+        if attr in owner.attrs:
+            return owner.attrs[attr]
+        if owner.kind == "module" and attr not in owner.methods:
+            return f"?{TENSOR}" if attr in ("weight", "bias") else f"~torch.nn.Module>{attr}"
+        return self.unknown_member(attr)
+
+    def settle(self, found: str, node: Any) -> str:
+        """A member that is read, not called: note it, and say what it holds."""
+        if ">" not in found:
+            return found
+        owner, _, attr = found[1:].partition(">")
+        api = f"{owner}.{attr}"
+        if owner != "torch.nn.Module":
+            self.note("attribute", api, node.end_lineno or node.lineno, SURE[found[0]], value=owner)
+        kept = ATTRIBUTES.get(api, "")
+        return f"{found[0]}{kept}" if kept else ""
+
+    # -- calls --------------------------------------------------------------------------------------------------------
+
+    def call(self, node: ast.Call, then: str = "") -> str:
+        """A call: of a torch name, of a member, of an instance, or of something else."""
+        func = node.func
+        target = self.chain(func)
+        line = func.end_lineno or node.lineno
+        first = ""
+        for index, arg in enumerate(node.args):
+            found = self.visit(arg)
+            first = first if index else found
+        for keyword in node.keywords:
+            self.visit(keyword.value)
+        if not target:
+            return self.plain_call(node, func, first)
+        if target[0] in "%$":
+            return ""
+        return self.torch_call(node, target, line, then)
+
+    def torch_call(self, node: ast.Call, target: str, line: int, then: str) -> str:
+        """A call whose callee is torch's."""
+        facts = self.arguments(node) | {"then": then}
+        mark = target[0]
+        if mark not in MARKS:
+            self.note("call", target, line, **facts)
+            self.loads(node, target, line)
+            kept = result_of(target)
+            return f"~{kept}" if kept else ""
+        owner, _, attr = target[1:].partition(">")
+        if attr:
+            self.note("method", f"{owner}.{attr}", line, SURE[mark], value=owner, **facts)
+            kept = result_of(f"{TENSOR}.{attr}") if owner == TENSOR else ""
+            return f"{mark}{kept}" if kept else ""
+        if owner == CUSTOM_OP:
+            self.note("call", f"{CUSTOM_OP}.__call__", line, SURE[mark], **facts)
+        return f"~{TENSOR}" if owner.startswith("torch.nn.") else ""
+
+    def arguments(self, node: ast.Call) -> dict[str, Any]:
+        """Keyword names with their lines, and how many positional arguments."""
+        named = [keyword for keyword in node.keywords if keyword.arg]
+        starred = any(arg.__class__ is ast.Starred for arg in node.args)
+        return {
+            "keywords": tuple(str(keyword.arg) for keyword in named),
+            "lines": tuple(keyword.lineno for keyword in named),
+            "positional": -1 if starred else len(node.args),
+        }
+
+    def loads(self, node: ast.Call, target: str, line: int) -> None:
+        """A native library that a torch call brings in."""
+        if target.endswith((".load_library", "cpp_extension.load", "cpp_extension.load_inline")):
+            self.note("load", target, line)
+
+    def plain_call(self, node: ast.Call, func: Any, first: str) -> str:
+        """A call of something that is not torch's: a few builtins and importers say more."""
+        name = func.id if func.__class__ is ast.Name else func.attr if func.__class__ is ast.Attribute else ""
+        literal = literal_of(node.args[0]) if node.args else ""
+        if "import" in name and re.fullmatch(r"torch(\.\w+)*", literal):
+            self.note("import", literal, node.lineno, LIKELY)
+            return literal
+        if name in ("getattr", "hasattr", "setattr") and func.__class__ is ast.Name and len(node.args) > 1:
+            return self.by_name(name, node, first)
+        if name == "isinstance" and func.__class__ is ast.Name and len(node.args) == 2:
+            self.promote_isinstance(node.args[1])
+        elif name == "str" and first[:1] in MARKS and first[1:] in ("torch.dtype", "torch.device", "torch.Size"):
+            self.note("str", first[1:], node.lineno, SURE[first[0]])
+        elif name in ("CDLL", "PyDLL"):
+            self.note("load", "ctypes.CDLL", node.lineno, LIKELY)
+        elif name == "ProcessGroup" or name == "super":
+            return ""
+        return ""
+
+    def by_name(self, name: str, node: ast.Call, owner: str) -> str:
+        """``getattr``, ``hasattr`` and ``setattr`` with a literal name."""
+        attr = literal_of(node.args[1])
+        found = self.member(owner, attr) if attr and owner else ""
+        if not found or found[0] in "$%?" or name == "hasattr":
+            return ""
+        if name == "setattr":
+            self.note("patch", found.replace(">", "."), node.lineno)
+            return ""
+        guard, self.guard = self.guard, "hasattr" if len(node.args) > 2 else self.guard
+        self.note("getattr", found.lstrip("=~").replace(">", "."), node.lineno)
+        self.guard = guard
+        return found if found[0] not in MARKS else ""
+
+    def promote_isinstance(self, node: ast.expr) -> None:
+        """The classes of an isinstance check were noted as reads: say what they are for."""
+        lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        for index in range(len(self.uses) - 1, max(-1, len(self.uses) - 12), -1):
+            use = self.uses[index]
+            if use.event == "read" and use.line in lines:
+                self.uses[index] = use._replace(event="isinstance")
+
+    # -- operators, containers, literals ------------------------------------------------------------------------------
+
+    def subscript(self, node: ast.Subscript) -> str:
+        """Indexing a tensor gives a tensor; indexing a sequence of them too."""
+        found = self.settle(self.chain(node.value, "[]"), node.value)
+        if "." in found and found[0] not in MARKS and node.value.__class__ in (ast.Name, ast.Attribute):
+            self.note("read", found, node.value.end_lineno or node.lineno)
+        self.visit(node.slice)
+        if found[1:3] == "[]":
+            return found[0] + found[3:]
+        return found if found[1:] == TENSOR else ""
+
+    def binary(self, node: ast.BinOp) -> str:
+        """Arithmetic with a tensor gives a tensor."""
+        left, right = self.visit(node.left), self.visit(node.right)
+        for found in (left, right):
+            if found[1:] == TENSOR:
+                return found
+        return ""
+
+    def unary(self, node: ast.UnaryOp) -> str:
+        """A sign keeps the type."""
+        found = self.visit(node.operand)
+        return found if found[1:] == TENSOR else ""
+
+    def either(self, node: ast.IfExp) -> str:
+        """A conditional expression has the type of whichever branch is known."""
+        test = guard_of(node.test)
+        self.visit(node.test)
+        outer, self.guard = self.guard, self.guard or test
+        left, right = self.visit(node.body), self.visit(node.orelse)
+        self.guard = outer
+        return left or right
+
+    def named(self, node: ast.NamedExpr) -> str:
+        """The walrus binds."""
+        found = self.visit(node.value)
+        self.scopes[-1][node.target.id] = found
+        return found
+
+    def constant(self, node: ast.Constant) -> str:
+        """Only strings that speak of torch or its tool chain are of interest."""
+        text = node.value
+        if text.__class__ is str and 4 < len(text) < 120 and STRING.fullmatch(text):  # type: ignore[arg-type]
+            self.note("string", "", node.lineno, value=text)
+        return ""
+
+    def sequence(self, node: ast.List | ast.Tuple | ast.Set) -> str:
+        """A long literal is data and is not looked into."""
+        if len(node.elts) < WIDEST:
+            for element in node.elts:
+                self.visit(element)
+        return ""
+
+    def comprehension(self, node: ast.AST) -> str:
+        """Targets of a comprehension are its own."""
+        self.scopes.append({})
+        for generator in node.generators:  # type: ignore[attr-defined]
+            found = self.visit(generator.iter)
+            self.bind(generator.target, found[0] + found[3:] if found[1:3] == "[]" else "")
+            for test in generator.ifs:
+                self.visit(test)
+        for part in ("elt", "key", "value"):
+            if hasattr(node, part):
+                self.visit(getattr(node, part))
+        self.scopes.pop()
+        return ""
+
+    def function_literal(self, node: ast.Lambda) -> str:
+        """A lambda's parameters hide outer names; its body runs later."""
+        self.scopes.append({arg.arg: "" for arg in (*node.args.args, *node.args.kwonlyargs)})
+        for default in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
+            self.visit(default)
+        self.visit(node.body)
+        self.scopes.pop()
+        return ""
+
+    def bind(self, target: Any, found: str) -> None:
+        """Give a name, an attribute of ``self``, or each part of a tuple its type."""
+        if target.__class__ is ast.Name:
+            self.scopes[-1][target.id] = found
+        elif target.__class__ in (ast.Tuple, ast.List):
+            part = found[0] + found[3:] if found[1:3] == "[]" else ""
+            for element in target.elts:
+                self.bind(element, part)
+        elif target.__class__ is ast.Starred:
+            self.bind(target.value, "")
+        elif target.__class__ is ast.Attribute:
+            self.bind_attribute(target, found)
+        else:
+            self.visit(target)
+
+    def bind_attribute(self, target: ast.Attribute, found: str) -> None:
+        """``self.x = ...`` teaches the class; ``torch.x = ...`` is a monkey patch."""
+        base = self.chain(target.value)
+        if base[:1] == "$" and self.owner is not None:
+            if found or target.attr not in self.owner.attrs:
+                self.owner.attrs[target.attr] = "" if found[:1] in "%$" else found
+        elif base and base[0] not in "%$" and base[0] not in MARKS:
+            self.note("patch", f"{base}.{target.attr}", target.end_lineno or target.lineno)
+        else:
+            self.settle(base, target.value)
+
+    # -- annotations --------------------------------------------------------------------------------------------------
+
+    def annotation(self, node: Any) -> str:
+        """The class that an annotation names; its torch names are noted as annotations."""
+        if node is None:
+            return ""
+        if node.__class__ is ast.Constant:
+            return self.string_annotation(node)
+        if node.__class__ is ast.BinOp:
+            return self.annotation(node.left) or self.annotation(node.right)
+        if node.__class__ is ast.Subscript:
+            return self.generic_annotation(node)
+        if node.__class__ not in (ast.Name, ast.Attribute):
+            self.anything(node)
+            return ""
+        found = self.chain(node)
+        if "." not in found or found[0] in MARKS or found[0] in "%$":
+            return ""
+        self.note("annotation", found, node.end_lineno, value="lazy" if self.lazy else "")
+        return f"={SAME.get(found, found)}"
+
+    def string_annotation(self, node: ast.Constant) -> str:
+        """``"torch.Tensor"``: parsed only if it names torch or could be an imported class."""
+        text = node.value
+        if not isinstance(text, str) or len(text) > 200:
+            return ""
+        try:
+            inner = ast.parse(text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            return ""
+        for below in ast.walk(inner):
+            if hasattr(below, "lineno"):
+                below.lineno = below.end_lineno = node.lineno  # type: ignore[attr-defined]
+        lazy, self.lazy = self.lazy, True
+        found = self.annotation(inner)
+        self.lazy = lazy
+        return found
+
+    def generic_annotation(self, node: ast.Subscript) -> str:
+        """``Optional[X]`` is an X; ``list[X]`` a sequence of X; of other generics only the names are noted."""
+        head = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        found = [self.annotation(part) for part in parts]
+        self.annotation(node.value)
+        if head in ("Optional", "Union", "Annotated", "Final"):
+            return next((one for one in found if one), "")
+        if head.lower() in ("list", "sequence", "tuple", "iterable") and found and found[0]:
+            return found[0] if "[]" in found[0] else f"{found[0][0]}[]{found[0][1:]}"
+        return ""
+
+
+Expressions.handlers = {
+    ast.Name: Expressions.name,
+    ast.Attribute: Expressions.attribute,
+    ast.Call: Expressions.call,
+    ast.Subscript: Expressions.subscript,
+    ast.BinOp: Expressions.binary,
+    ast.UnaryOp: Expressions.unary,
+    ast.IfExp: Expressions.either,
+    ast.NamedExpr: Expressions.named,
+    ast.Constant: Expressions.constant,
+    ast.List: Expressions.sequence,
+    ast.Tuple: Expressions.sequence,
+    ast.Set: Expressions.sequence,
+    ast.Lambda: Expressions.function_literal,
+    **dict.fromkeys((ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp), Expressions.comprehension),
+    **dict.fromkeys((ast.Load, ast.Store, ast.Del, ast.Pass, ast.Break, ast.Continue), Expressions.nothing),
+}

@@ -1,0 +1,49 @@
+"""What makes a site optional: the test of a condition, or the handlers of a try statement, in; a word for it, out."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+IMPORT_ERRORS = frozenset(("ImportError", "ModuleNotFoundError", "AttributeError", "Exception", "BaseException"))
+
+
+def literal_of(node: ast.expr) -> str:
+    """The text of a string literal."""
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+GUARDS = (
+    ("type_checking", re.compile(r"TYPE_CHECKING")),
+    ("hasattr", re.compile(r"\bhasattr\b|\bgetattr\b")),
+    ("main", re.compile(r"__name__")),
+    ("version", re.compile(r"(?<![nN])version|_ge_|_GE_|greater_or_equal|_ROCM|is_rocm|HIP\b|\bhip\b", re.I)),
+    ("cuda", re.compile(r"is_available|is_cuda|is_npu|is_xpu|device_count|_available\b|has_cuda|is_scripting|is_compiling")),
+    ("option", re.compile(r"find_spec|is_installed|HAS_|_AVAILABLE|_INSTALLED|is_initialized")),
+)
+
+
+def guard_of(test: ast.expr) -> str:
+    """What a condition makes optional: asked of the names in it."""
+    names = " ".join(
+        node.id if node.__class__ is ast.Name else node.attr  # type: ignore[attr-defined]
+        for node in ast.walk(test)
+        if node.__class__ is ast.Name or node.__class__ is ast.Attribute
+    )
+    return next((guard for guard, pattern in GUARDS if pattern.search(names)), "") if names else ""
+
+
+def guard_of_try(node: ast.Try) -> str:
+    """``import`` if an absent module or attribute is survived."""
+    for handler in node.handlers:
+        kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+        for kind in kinds:
+            name = kind.attr if isinstance(kind, ast.Attribute) else getattr(kind, "id", "")
+            if (kind is None or name in IMPORT_ERRORS) and not reraises(handler):
+                return "import"
+    return ""
+
+
+def reraises(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler's last word is to raise: then the site is needed after all."""
+    return bool(handler.body) and isinstance(handler.body[-1], ast.Raise)
