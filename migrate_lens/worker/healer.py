@@ -76,10 +76,11 @@ class Healer(Recorder):
         reference: torch's trace.
         everything: heal every difference; else random draws and new layers only.
         spare: nodes, as ``module:line:column``, that are left as Paddle has them.
+        skip: nodes that are not called, since the call kills the process.
     """
 
     def __init__(self, backend: PaddleBackend, journal: Journal, reference: Reference, everything: bool,
-                 spare: frozenset[str]) -> None:  # fmt: skip
+                 spare: frozenset[str], skip: frozenset[str]) -> None:  # fmt: skip
         super().__init__(backend, journal, inputs=False)
         self._reference_trace = reference
         self._everything = everything
@@ -88,7 +89,9 @@ class Healer(Recorder):
         self._paddle = backend
         self._expected: list[dict[tuple[int, str], Frame]] = [_NONE]
         self._states: list[dict[tuple[int, str], Frame]] = [_NONE]
+        self._skip = skip
         self._spared: set[int] = set()
+        self._skipped: set[int] = set()
         self._synced: dict[int, tuple[Any, tuple[int, int]]] = {}
 
     def register(self, module: str, path: str, nodes: tuple[Node, ...]) -> int:
@@ -97,8 +100,11 @@ class Healer(Recorder):
             key = key_of(module, node)
             self._expected.append(self._reference_trace.events(key))
             self._states.append(self._reference_trace.states(key))
-            if f"{module}:{node.line}:{node.column}" in self._spare:
+            name = f"{module}:{node.line}:{node.column}"
+            if name in self._spare:
                 self._spared.add(base + index)
+            if name in self._skip:
+                self._skipped.add(base + index)
         return base
 
     def _want(self, number: int, visit: int, sub: str) -> Frame | None:
@@ -119,8 +125,8 @@ class Healer(Recorder):
 
     def invoke(self, number: int, func: Any, base: Any, args: Any, kwargs: Any, name: str | None, sub: str = "") -> Any:
         visit = self.visits[number]
-        if self._everything and self.origin(func) == STAND_IN:
-            return self._answer(number, visit, sub, func, args, kwargs)
+        if self._everything and (self.origin(func) == STAND_IN or number in self._skipped):
+            return self._answer(number, visit, sub, func, (base, *args) if base is not None else args, kwargs)
         want = self._want(number, visit, sub)
         if want is not None and want[0] == "call":
             self._prepare(number, visit, sub, func, base, args, kwargs, want)
@@ -131,7 +137,7 @@ class Healer(Recorder):
         want = self._want(number, visit, sub)
         self.journal.write(("handed", number, visit, sub))
         if want is None:
-            return func(*args, **kwargs)
+            return None if number in self._skipped else func(*args, **kwargs)
         if want[0] != "call":
             raise torch_error(want)
         operands = self.tensors((*args, *kwargs.values()))
@@ -216,8 +222,8 @@ class Healer(Recorder):
             if name in own:
                 self._paddle.fill(own[name], dtype, tuple(shape), data)
 
-    def raised(self, number: int, visit: int, sub: str, api: str, inputs: list[Encoded], func: Any, args: Any,
-               kwargs: Any, error: Exception) -> Any:  # fmt: skip
+    def raised(self, number: int, visit: int, sub: str, api: str, inputs: list[Encoded], operands: list[Any],
+               func: Any, args: Any, kwargs: Any, error: Exception) -> Any:  # fmt: skip
         want = self._want(number, visit, sub)
         heals = self._heals(number) and want is not None
         failure = self.failure(api, error, func, args, kwargs)
@@ -232,7 +238,6 @@ class Healer(Recorder):
         if layer is not None:
             self._fill_layer(layer, want[6][2])
             return layer
-        operands = self.tensors((*args, *kwargs.values()))
         self._write_back(operands, want[8])
         return self._result(want, None, False, operands)
 
@@ -317,6 +322,6 @@ def _references(inputs: list[Encoded]) -> list[tuple[int, int]]:
     return found
 
 
-def make(backend: Any, journal: Journal, reference: str, heal: str, spare: frozenset[str]) -> Healer:
+def make(backend: Any, journal: Journal, reference: str, everything: bool, spare: list[str], skip: list[str]) -> Healer:
     """The healer for a job."""
-    return Healer(backend, journal, Reference(reference), heal == "all", spare)
+    return Healer(backend, journal, Reference(reference), everything, frozenset(spare), frozenset(skip))

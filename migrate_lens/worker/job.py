@@ -29,7 +29,9 @@ class Job(TypedDict):
     """What a child is told to do; JSON on the wire.
 
     ``heal`` is ``none``, ``draws`` (random draws and new layers get torch's values) or ``all`` (keep going); ``spare``
-    lists nodes, as ``module:line:column``, that are not healed; ``observe`` False runs the program untouched.
+    lists nodes, as ``module:line:column``, that are not healed; ``skip`` those that are not even called, since they
+    kill the process; ``observe`` False runs the program untouched. The probe ``ask`` runs nothing: it says of each
+    dotted name in ``modules`` what kind of thing it is.
     """
 
     runtime: str
@@ -47,6 +49,7 @@ class Job(TypedDict):
     reference: str
     heal: str
     spare: list[str]
+    skip: list[str]
     timeout: float
     stdout: str
     stderr: str
@@ -79,7 +82,7 @@ def _recorder(job: Job, backend: Backend, journal: Journal) -> Recorder:
     if not job["reference"]:
         return Recorder(backend, journal, inputs=backend.name == "torch")
     healer = importlib.import_module("migrate_lens.worker.healer")
-    return healer.make(backend, journal, job["reference"], job["heal"], frozenset(job["spare"]))  # type: ignore[no-any-return]
+    return healer.make(backend, journal, job["reference"], job["heal"] == "all", job["spare"], job["skip"])  # type: ignore[no-any-return]
 
 
 def _prepare(job: Job, instrumenter: Instrumenter, seed: Any) -> None:
@@ -173,7 +176,30 @@ def _pytest(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
     return outcomes
 
 
-_PROBES = {"script": _script, "callable": _callable, "imports": _imports, "pytest": _pytest}
+def _ask(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
+    return {name: _kind(name) for name in job["modules"]}
+
+
+def _kind(name: str) -> str:
+    """``module``, ``class``, ``function``, ``other``, or ``""`` for what is not there."""
+    parts = name.split(".")
+    value: Any = importlib.import_module(parts[0])
+    for index, part in enumerate(parts[1:], 2):
+        try:
+            value = getattr(value, part)
+        except AttributeError:
+            try:
+                value = importlib.import_module(".".join(parts[:index]))
+            except ImportError:
+                return ""
+    if isinstance(value, types.ModuleType):
+        return "module"
+    if isinstance(value, type):
+        return "class"
+    return "function" if callable(value) else "other"
+
+
+_PROBES = {"ask": _ask, "script": _script, "callable": _callable, "imports": _imports, "pytest": _pytest}
 
 
 def _frames(error: BaseException) -> list[tuple[str, int, int, int, int, str, bool]]:

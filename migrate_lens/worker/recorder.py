@@ -256,7 +256,7 @@ class Recorder:
         try:
             out = func(*args, **kwargs)
         except Exception as error:  # noqa: BLE001 - the worker's edge: whatever the program's call raises is a result
-            return self.raised(number, visit, sub, api, inputs, func, args, kwargs, error)
+            return self.raised(number, visit, sub, api, inputs, operands, func, args, kwargs, error)
         self.journal.enter(0)
         flags = self._flags(api, func, given, operands, out)
         if draws and state != self.backend.random_state():
@@ -319,8 +319,8 @@ class Recorder:
             return self.adopt(list(self.backend.held(out)))
         return self.adopt(out)
 
-    def raised(self, number: int, visit: int, sub: str, api: str, inputs: list[Encoded], func: Any, args: Any,
-               kwargs: Any, error: Exception) -> Any:  # fmt: skip
+    def raised(self, number: int, visit: int, sub: str, api: str, inputs: list[Encoded], operands: list[Any],
+               func: Any, args: Any, kwargs: Any, error: Exception) -> Any:  # fmt: skip
         """Record a call that raised, and raise on."""
         failure = self.failure(api, error, func, args, kwargs)
         self.journal.write(("raise", number, visit, sub, api, inputs, failure, ""))
@@ -364,7 +364,7 @@ class Recorder:
             return decorator(target)
         except Exception as error:  # noqa: BLE001 - the worker's edge: whatever the decorator raises is a result
             api = self.function_name(number, decorator, ())
-            return self.raised(number, self.visits[number], "", api, [], decorator, (target,), {}, error)
+            return self.raised(number, self.visits[number], "", api, [], [], decorator, (target,), {}, error)
 
     def open(self, container: Any, args: Any, kwargs: Any) -> bool:
         """Whether a container layer may be walked child by child: one argument, and no hooks to skip."""

@@ -252,7 +252,21 @@ def paddle_answers(names: dict[str, list[Any]]) -> dict[str, list[Any]]:
     sys.meta_path.insert(0, Hide())
     paddle.enable_compat()
     proxy = Proxy({name for name, row in names.items() if row[0] == "module"})
-    return {name: answer(value, row) for name, row in names.items() if (value := proxy.get(name)) is not Hide}
+    found = {name: answer(value, row) for name, row in names.items() if (value := proxy.get(name)) is not Hide}
+    tensor = paddle.ones([2, 2])
+    for name, row in found.items():
+        owner, _, member = name.rpartition(".")
+        if owner in ("torch.Tensor", "torch.nn.Parameter") and row[0] == "value":
+            row[0] = kind_of_member(tensor, member)
+    return found
+
+
+def kind_of_member(instance: object, name: str) -> str:
+    """A property may hold something that can be called, so an instance is asked."""
+    try:
+        return "function" if callable(getattr(instance, name)) else "value"
+    except ANSWERS:
+        return "value"
 
 
 def include_dirs(package: str) -> list[str]:

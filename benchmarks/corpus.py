@@ -1,0 +1,98 @@
+"""Hold the diagnosis against labelled cases: the corpus in, a table of hits and misses out.
+
+usage: python benchmarks/corpus.py CASES.jsonl [--only SUBSTRING] [--verbose]
+
+Goes through the tool's own pipeline with a warm pair of workers, so that a corpus takes minutes; the verdicts are those
+of one command a case.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from migrate_lens.classify import classify
+from migrate_lens.library import discover
+from migrate_lens.model import Gap, Runtime
+from migrate_lens.pipeline import examine_probe
+from migrate_lens.trace.bench import Bench, Setting
+from migrate_lens.trace.worker import Worker
+
+NEAR = {
+    "missing_argument": {"missing_argument", "exception", "schema"},
+    "exception": {"exception", "missing_argument", "crash"},
+    "gradient": {"gradient", "exception", "value"},
+    "value": {"value", "state", "gradient"},
+    "alias": {"alias", "value"},
+    "state": {"state", "value", "missing_api", "shape"},
+    "dtype": {"dtype", "value"},
+    "shape": {"shape", "value"},
+    "missing_api": {"missing_api", "import_error", "scope"},
+}
+
+
+def last(name: str) -> str:
+    return name.replace("::", ".").rsplit(".", 1)[-1].strip("_")
+
+
+def verdict(case: dict[str, Any], gaps: tuple[Gap, ...]) -> str:
+    if case["symptom"] == "agrees":
+        return "false alarm" if gaps else "clean"
+    near = NEAR.get(case["symptom"], set()) | {case["symptom"]}
+    hits = [g for g in gaps if g.symptom in near and last(g.api) == last(case["api"])]
+    if not hits:
+        return "missed"
+    return "found" if any(g.layer == case["layer"] for g in hits) else "wrong layer"
+
+
+def diagnose(bench: Bench, path: Path) -> tuple[Gap, ...]:
+    library = discover(path)
+    paths = {r: () for r in Runtime}
+    setting = Setting(library, paths, (), 60.0)
+    found, _ = examine_probe(bench, setting, library.probes[0])
+    return classify(found)
+
+
+def run(cases: list[dict[str, Any]], root: Path) -> Iterator[tuple[dict[str, Any], str, tuple[Gap, ...], float]]:
+    python = Path(sys.executable)
+    with tempfile.TemporaryDirectory() as folder, Worker(python, "torch") as torch, Worker(python, "paddle") as paddle:
+        bench = Bench(torch, paddle, Path(folder))
+        for case in cases:
+            start = time.monotonic()
+            gaps = diagnose(bench, root / case["file"])
+            yield case, verdict(case, gaps), gaps, time.monotonic() - start
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("cases", type=Path)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--verbose", action="store_true")
+    options = parser.parse_args()
+    cases = [json.loads(line) for line in options.cases.read_text().splitlines() if line.strip()]
+    cases = [c for c in cases if options.only in c["id"]]
+    tally: Counter[str] = Counter()
+    seconds = []
+    for case, what, gaps, took in run(cases, options.cases.parent):
+        tally[what] += 1
+        seconds.append(took)
+        if options.verbose or what not in ("found", "clean"):
+            got = [(g.symptom.value, g.api, g.layer.value, g.category.value) for g in gaps]
+            print(f"{what:12} {case['id']:28} want {case['symptom']} {case['api']} {case['layer']}  got {got}", flush=True)
+    gapped = sum(tally[k] for k in ("found", "wrong layer", "missed"))
+    found = tally["found"] + tally["wrong layer"]
+    clean = tally["clean"] + tally["false alarm"]
+    print(f"found {found}/{gapped} = {found / max(1, gapped):.1%}; layer right {tally['found'] / max(1, found):.1%} of found; "
+          f"false alarms {tally['false alarm']}/{clean}; median {sorted(seconds)[len(seconds) // 2]:.2f} s a case")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,77 @@
+"""The written policy: a finding and its category in; workaround, issue, both, note or narrow_scope, with the reasons, out.
+
+A workaround needs all of four conditions; an issue is called for by any one of six signals; notes and the scope case
+are exceptions to both. Each condition and signal is listed with the fact that settled it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from migrate_lens.model import Category, Decision, Finding, Symptom
+
+_BEHAVES_DIFFERENTLY = frozenset((
+    Symptom.SHAPE, Symptom.DTYPE, Symptom.DEVICE, Symptom.LAYOUT, Symptom.ALIAS, Symptom.VALUE, Symptom.GRADIENT,
+    Symptom.STATE, Symptom.EXCEPTION, Symptom.CRASH, Symptom.TIMEOUT, Symptom.SCHEMA, Symptom.DISPATCH,
+))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """One condition or signal, and the fact that settled it."""
+
+    name: str
+    holds: bool
+    fact: str
+
+    def __str__(self) -> str:
+        return f"{'yes' if self.holds else 'no'}: {self.name} ({self.fact})"
+
+
+def decide(finding: Finding, category: Category, exception: str = "") -> tuple[Decision, tuple[str, ...]]:
+    """Decide about one finding.
+
+    Args:
+        finding: what was observed.
+        category: A, B or none.
+        exception: the decision that a rule prescribes outside the policy (a note, the scope case).
+    """
+    if finding.facts.get("scoped_only") or finding.key.symptom is Symptom.SCOPE:
+        return Decision.NARROW_SCOPE, ("scoped and global compat differ: shrink or extend the scope first",)
+    if exception:
+        return Decision(exception), (f"the rule prescribes {exception}",)
+    if category is Category.B:
+        return Decision.NOTE, ("category B: the library relies on private behaviour that a thin shim covers",)
+    conditions, signals = tuple(_conditions(finding)), tuple(_signals(finding, category))
+    workaround, issue = all(c.holds for c in conditions), any(s.holds for s in signals)
+    reasons = tuple(f"workaround if all - {c}" for c in conditions) + tuple(f"issue if any - {s}" for s in signals)
+    if workaround and issue:
+        return Decision.BOTH, reasons
+    return (Decision.ISSUE if issue else Decision.WORKAROUND), reasons
+
+
+def _files(finding: Finding) -> int:
+    return len({site.path for site in finding.sites})
+
+
+def _conditions(finding: Finding) -> Iterator[Settled]:
+    files, sites = _files(finding), len(finding.sites)
+    yield Settled("it wraps one incompatibility point", files <= 1 and sites <= 3, f"{sites} site(s) in {files} file(s)")
+    yield Settled("it touches only this library's local path", True, "the patch is made at the call sites")
+    whole = finding.key.symptom not in (Symptom.CRASH, Symptom.TIMEOUT)
+    yield Settled("public API semantics stay", whole, f"symptom {finding.key.symptom}")
+    yield Settled("it carries a TODO with owner, purpose, reason and deletion condition", True, "the template has all four")
+
+
+def _signals(finding: Finding, category: Category) -> Iterator[Settled]:
+    files, symptom = _files(finding), finding.key.symptom
+    native = str(finding.facts.get("build_step", "")) == "compile" and files > 1
+    yield Settled("several core kernels would change for one gap", native, f"{files} native file(s)" if native else "no kernel")
+    yield Settled("the library's semantics would change", False, "none of its own results is concerned")
+    yield Settled("a Paddle private API would be needed", False, "the remedies use public names only")
+    yield Settled("the same pattern stands in several files", files > 1, f"{files} file(s)")
+    different = symptom in _BEHAVES_DIFFERENTLY
+    yield Settled("the same call site behaves differently in the two frameworks", different, f"symptom {symptom}")
+    public = category is Category.A
+    yield Settled("the cause is public compat behaviour", public, f"category {category}")

@@ -1,0 +1,117 @@
+"""Divergences in, findings out: the same key at several sites is one finding with several sites."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from migrate_lens.compare.divergences import Divergence, guarded
+from migrate_lens.compare.outcome import ending_said
+from migrate_lens.encoded import describe, tag
+from migrate_lens.events import Event, Place, Trace
+from migrate_lens.model import Fact, Finding, FirstDivergence, Key, Library, Site, Stage
+
+_VALUES = {
+    "T": "tensor", "Z": "size", "D": "dtype", "V": "device", "C": "class", "F": "function", "M": "module", "K": "layer",
+    "": "scalar",
+}  # fmt: skip
+_KINDS = {
+    "c": "call", "m": "call", "a": "attribute", "o": "operator", "i": "operator", "s": "item assignment",
+    "d": "decorator", "f": "from-import", "p": "import",
+}  # fmt: skip
+
+
+def collect(found: Iterable[Divergence], stage: Stage, library: Library) -> tuple[Finding, ...]:
+    """Merge divergences by key, in the order in which the first of each was met."""
+    groups: dict[Key, list[Divergence]] = {}
+    for divergence in found:
+        groups.setdefault(key_of(divergence), []).append(divergence)
+    return tuple(_finding(key, members, stage, library) for key, members in groups.items())
+
+
+def key_of(divergence: Divergence) -> Key:
+    """The identity of a divergence."""
+    return Key(divergence.symptom, divergence.want.api or divergence.got.api, divergence.detail)
+
+
+def node_name(place: Place) -> str:
+    """A place as the worker knows it."""
+    return f"{place.module}:{place.line}:{place.column}"
+
+
+def site_of(path: str, module: str, line: int, library: Library) -> Site:
+    """A file as users know it: relative to the library, or a module's file within its package."""
+    file = Path(path)
+    for root in (library.root, library.import_root):
+        if file.is_relative_to(root):
+            return Site(file.relative_to(root).as_posix(), line)
+    parts = file.parts
+    top = module.partition(".")[0]
+    if top and top in parts:
+        return Site("/".join(parts[len(parts) - 1 - parts[::-1].index(top) :]), line)
+    return Site(file.name, line)
+
+
+def api_of(trace: Trace, place: Place) -> str:
+    """The torch name that was recorded at a place, or its source."""
+    position = (place.module, place.line, place.column, place.end_line, place.end_column, place.kind)
+    return next((e.api for e in trace.events if e.key[:6] == position and e.api), place.text)
+
+
+def _finding(key: Key, members: Sequence[Divergence], stage: Stage, library: Library) -> Finding:
+    first = members[0]
+    places = dict.fromkeys(d.got.place for d in members)
+    sites = tuple(dict.fromkeys(site_of(p.path, p.module, p.line, library) for p in places))
+    evidence = [f"{_where(d, library)} {d.got.place.text}" for d in members[:3]]
+    if first.got.healed:
+        evidence.append(f"torch's recorded result was handed over ({first.got.healed}), {len(members)} time(s)")
+    if not first.hard:
+        evidence.append("the program's outcome depends on it")
+    return Finding(key, stage, sites, first.expected, first.actual, facts_of(first), tuple(evidence))
+
+
+def _where(divergence: Divergence, library: Library) -> str:
+    place = divergence.got.place
+    site = site_of(place.path, place.module, place.line, library)
+    return f"{site.path}:{site.line}:"
+
+
+def facts_of(divergence: Divergence) -> dict[str, Fact]:
+    """What the rules may ask about a divergence."""
+    want, got = divergence.want, divergence.got
+    facts: dict[str, Fact] = {
+        "kind": _KINDS[got.place.kind], "private": private(want.api), "proxied": "p" in got.flags, "missing_module": False,
+    }  # fmt: skip
+    if want.what == "call":
+        facts["value"] = _VALUES.get(tag(want.value), "object")
+    if got.what in ("raise", "absent"):
+        failure = got.value
+        facts |= {
+            "exception": failure["types"][0], "raised_in": failure["where"], "argument": failure["argument"],
+            "callee": failure["callee"], "proxied": failure["proxied"], "guarded": guarded(got),
+        }  # fmt: skip
+    return facts
+
+
+def private(api: str) -> bool:
+    """Whether a part of a dotted name begins with one underscore."""
+    return any(p.startswith("_") and not (p.startswith("__") and p.endswith("__")) for p in api.split("."))
+
+
+def first_divergence(want: Trace, got: Trace, found: Sequence[Divergence], in_flight: str) -> FirstDivergence:
+    """The row of the migration guide: the first difference of tensors, or the first of any kind."""
+    chosen = next((d for d in found if d.hard), None) or next(iter(found), None)
+    if chosen is None or got.ending.how == "died":
+        path = in_flight or "the program"
+        return FirstDivergence(path, path, ending_said(got.ending), "no observed call differs before the end")
+    torch_path = f"{chosen.want.api} ({chosen.got.place.text})"
+    return FirstDivergence(
+        torch_path, _paddle_path(chosen.got), f"{chosen.expected} | {chosen.actual}", f"{chosen.symptom} in {chosen.want.api}"
+    )
+
+
+def _paddle_path(got: Event) -> str:
+    if got.what == "call":
+        return f"{got.api} -> {describe(got.value)}"
+    where = got.value["where"]
+    return f"{got.api}: {got.value['types'][0]}" + (f" from {where}" if where else "")

@@ -1,0 +1,288 @@
+"""One probe under investigation: a bench and a probe in; stages, findings and how far the traces went, out.
+
+Torch runs first. Paddle then runs as it is; if it behaves the same, that is all. Where it does not, it runs again and
+is handed torch's result at every difference, so that one run finds what lies behind the first gap. A difference that
+is no difference of tensors counts only where the outcome depends on it, and that is tried: the run is repeated with
+that one difference left in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from migrate_lens.compare.align import counts
+from migrate_lens.compare.blame import UNEXPLAINED, blame
+from migrate_lens.compare.divergences import Divergence, divergences
+from migrate_lens.compare.findings import api_of, collect, first_divergence, node_name
+from migrate_lens.compare.outcome import disagreement, ending_said
+from migrate_lens.encoded import Difference
+from migrate_lens.events import Ending
+from migrate_lens.model import (
+    Finding, FirstDivergence, Key, Outcome, Probe, ProbeKind, Runtime, Site, Stage, StageResult, Symptom, TraceSummary,
+)  # fmt: skip
+from migrate_lens.trace.bench import Bench, Run, Setting
+
+# How many deadly calls are stepped over, and how many soft differences are tried, in one diagnosis of a probe.
+_DEATHS, _TRIALS = 8, 12
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Investigation:
+    """What one probe showed.
+
+    Attributes:
+        stages: a result per runtime.
+        findings: what differs, in the order in which it was met.
+        summary: how far the traces went; None where Paddle did not run.
+        first: the first divergence.
+        base: torch's run.
+        notes: what a person should know about how this was found.
+        baseline_failed: whether the probe does not run under torch, which ends a diagnosis.
+    """
+
+    stages: tuple[StageResult, ...]
+    findings: tuple[Finding, ...]
+    summary: TraceSummary | None
+    first: FirstDivergence | None
+    base: Run
+    notes: tuple[str, ...] = ()
+    baseline_failed: bool = False
+
+
+def baseline(bench: Bench, setting: Setting, stage: Stage, probe: Probe) -> tuple[Run, StageResult, bool]:
+    """Run a probe under torch; whether what it did could be observed.
+
+    Where the program fails only while it is observed, the untouched run counts and the outcome alone is compared.
+    """
+    run = bench.run(setting, Runtime.TORCH, probe)
+    observed = not _failed(run)
+    if not observed:
+        plain = bench.run(setting, Runtime.TORCH, probe, observe=False)
+        run = run if _failed(plain) else plain
+    return run, _stage(run, stage, probe, None), observed
+
+
+def investigate(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base: Run, observed: bool,
+                progress: Progress, *, stop_at_first: bool) -> Investigation:  # fmt: skip
+    """Run a probe under Paddle and hold it against torch's run."""
+    progress(f"{stage}: {probe.spec} under paddle")
+    heal = "draws" if observed else "none"
+    reference = base if observed else None
+    natural = bench.run(setting, Runtime.PADDLE, probe, reference=reference, heal=heal, observe=observed)
+    differs = disagreement(base.trace.ending, natural.trace.ending)
+    found = list(divergences(base.trace, natural.trace)) if observed else []
+    done = _stage(natural, stage, probe, differs)
+    if differs is None and not any(d.hard for d in found):
+        return Investigation((done,), (), _summary(base, natural, probe, ""), None, base)
+    stages, scope = _global_too(bench, setting, stage, probe, base, natural, differs)
+    if not observed or stop_at_first:
+        findings = _only_first(base, natural, found, differs, stage, setting)
+        summary = _summary(base, natural, probe, "" if observed else "not observed: the program fails while it is traced")
+    else:
+        progress(f"{stage}: {probe.spec} under paddle, going on past each gap")
+        findings, summary = _everything(bench, setting, stage, probe, base, natural, differs)
+    findings = (*scope, *findings)
+    first = first_divergence(base.trace, natural.trace, found, natural.in_flight_api) if findings else None
+    return Investigation((done, *stages), findings, summary, first, base)
+
+
+def _failed(run: Run) -> bool:
+    if run.fate.timed_out or run.died:
+        return True
+    ending = run.trace.ending
+    return ending.how == "raised" or (ending.how == "exited" and bool(ending.value))
+
+
+def _stage(run: Run, stage: Stage, probe: Probe, differs: Difference | None) -> StageResult:
+    outcome, detail = _fate(run)
+    if outcome is Outcome.PASSED and differs is not None:
+        outcome, detail = Outcome.FAILED, f"the result differs: {differs.expected} | {differs.actual}"
+    return StageResult(run.runtime, stage, probe.spec, outcome, run.fate.seconds, detail)
+
+
+def _fate(run: Run) -> tuple[Outcome, str]:
+    if run.fate.timed_out:
+        where = f" in {run.in_flight_api}" if run.in_flight_api else ""
+        return Outcome.TIMED_OUT, f"killed after {run.fate.seconds:.0f} s{where}"
+    if run.died:
+        how = run.fate.signal_name or f"exit status {run.fate.code} without a word"
+        where = f" in {run.in_flight_api}" if run.in_flight_api else ""
+        return Outcome.CRASHED, f"{how}{where}"
+    if _failed(run):
+        return Outcome.FAILED, ending_said(run.trace.ending)
+    return Outcome.PASSED, ""
+
+
+def _summary(base: Run, other: Run, probe: Probe, note: str) -> TraceSummary:
+    aligned, reached = counts(base.trace, other.trace)
+    return TraceSummary(probe.spec, len(base.trace.events), len(other.trace.events), aligned, reached, note)
+
+
+def _global_too(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base: Run, natural: Run,
+                differs: Difference | None) -> tuple[tuple[StageResult, ...], tuple[Finding, ...]]:  # fmt: skip
+    """The global runtime, where the scoped one fails: if it behaves, the proxy's boundary is at fault."""
+    if not _failed(natural) or natural.fate.timed_out or natural.died:
+        return (), ()
+    run = bench.run(setting, Runtime.PADDLE_GLOBAL, probe, reference=base, heal="draws")
+    other = disagreement(base.trace.ending, run.trace.ending)
+    result = _stage(run, stage, probe, other)
+    if other is not None:
+        return (result,), ()
+    key = Key(Symptom.SCOPE, "paddle.enable_compat", "")
+    sites = _sites_of(natural.trace.ending, setting)
+    actual = ending_said(natural.trace.ending)
+    finding = Finding(key, stage, sites, "the same behaviour as with global compat", actual, {"scoped_only": True})
+    return (result,), (finding,)
+
+
+def _sites_of(ending: Ending, setting: Setting) -> tuple[Site, ...]:
+    from migrate_lens.compare.findings import site_of
+
+    return tuple(site_of(f.path, f.module, f.line, setting.library) for f in ending.frames[-1:])
+
+
+def _only_first(base: Run, natural: Run, found: Sequence[Divergence], differs: Difference | None, stage: Stage,
+                setting: Setting) -> tuple[Finding, ...]:  # fmt: skip
+    hard = [d for d in found if d.hard][:1]
+    if hard:
+        return collect(hard, stage, setting.library)
+    soft = [d for d in found if not d.hard]
+    if soft and differs is not None:
+        return collect(soft[-1:], stage, setting.library)
+    return blame(base.trace, natural.trace, differs or UNEXPLAINED, stage, setting.library)
+
+
+# -- everything behind the first gap --------------------------------------------------------------------------------
+
+
+def _everything(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base: Run, natural: Run,
+                differs: Difference | None) -> tuple[tuple[Finding, ...], TraceSummary]:  # fmt: skip
+    healed, deaths = _keep_going(bench, setting, stage, probe, base)
+    found = list(divergences(base.trace, healed.trace))
+    hard = [d for d in found if d.hard]
+    after = disagreement(base.trace.ending, healed.trace.ending)
+    soft = [d for d in found if not d.hard]
+    promoted = _promote(bench, setting, probe, base, soft, hard, deaths, after, differs, natural)
+    findings = [*deaths, *collect([*hard, *promoted], stage, setting.library)]
+    if not findings or (after is not None and not promoted and not _same_failure(healed, findings)):
+        findings += blame(base.trace, healed.trace, after or differs or UNEXPLAINED, stage, setting.library)
+    summary = _summary(base, healed, probe, _stopped(healed))
+    return _with_kinds(bench, setting, findings), summary
+
+
+def _stopped(healed: Run) -> str:
+    ending = healed.trace.ending
+    return f"stopped: {ending_said(ending)}" if ending.how == "raised" or healed.died else ""
+
+
+def _same_failure(healed: Run, findings: Sequence[Finding]) -> bool:
+    """Whether the run that was healed ended at a finding that could not be passed."""
+    return healed.died and bool(findings)
+
+
+def _keep_going(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base: Run) -> tuple[Run, list[Finding]]:
+    """The healed run; calls that kill the process are stepped over, each one a finding."""
+    skip: list[str] = []
+    deaths: list[Finding] = []
+    while True:
+        run = bench.run(setting, Runtime.PADDLE, probe, reference=base, heal="all", skip=skip)
+        place = run.trace.in_flight
+        if not (run.died or run.fate.timed_out) or place is None or len(deaths) == _DEATHS:
+            return run, deaths
+        name = f"{place.module}:{place.line}:{place.column}"
+        if name in skip:
+            return run, deaths
+        skip.append(name)
+        deaths.append(_death(base, run, stage, setting))
+
+
+def _death(base: Run, run: Run, stage: Stage, setting: Setting) -> Finding:
+    from migrate_lens.compare.findings import site_of
+
+    place = run.trace.in_flight
+    assert place is not None
+    api = api_of(base.trace, place)
+    site = site_of(place.path, place.module, place.line, setting.library)
+    if run.fate.timed_out:
+        key, actual = Key(Symptom.TIMEOUT, api, "timeout"), f"does not return within {run.fate.seconds:.0f} s"
+    else:
+        how = run.fate.signal_name or f"exit status {run.fate.code}"
+        key, actual = Key(Symptom.CRASH, api, how), f"kills the process: {how}"
+    return Finding(key, stage, (site,), "returns", actual, {"detail": key.detail}, (f"in flight: {place.text}",))
+
+
+def _promote(bench: Bench, setting: Setting, probe: Probe, base: Run, soft: Sequence[Divergence],
+             hard: Sequence[Divergence], deaths: Sequence[Finding], after: Difference | None,
+             differs: Difference | None, natural: Run) -> list[Divergence]:  # fmt: skip
+    """The soft differences that the outcome depends on.
+
+    Where everything healed gives torch's outcome, each one is left in alone and the outcome compared: a cause is
+    shown, not guessed. Where it does not, memory that is shared on one side only is the suspect, since a copy cannot be
+    healed by its value.
+    """
+    groups = _groups(soft)
+    if after is not None:
+        return [d for d in soft if d.symptom is Symptom.ALIAS and _written_later(d, base)]
+    if differs is None:
+        return []
+    if not hard and not deaths and len(groups) == 1:
+        return next(iter(groups.values()))
+    promoted: list[Divergence] = []
+    for members in list(groups.values())[:_TRIALS]:
+        spare = sorted({node_name(d.got.place) for d in members})
+        run = bench.run(setting, Runtime.PADDLE, probe, reference=base, heal="all", spare=spare)
+        if disagreement(base.trace.ending, run.trace.ending) is not None:
+            promoted.extend(members)
+    return promoted
+
+
+def _groups(soft: Iterable[Divergence]) -> dict[tuple[str, str, str], list[Divergence]]:
+    groups: dict[tuple[str, str, str], list[Divergence]] = {}
+    for d in soft:
+        groups.setdefault((d.want.api, str(d.symptom), d.detail), []).append(d)
+    return groups
+
+
+def _written_later(divergence: Divergence, base: Run) -> bool:
+    """Whether torch's run wrote to the memory that is shared there, after it came to be shared."""
+    shared = set(divergence.want.serials)
+    shared |= {v[1] for v in divergence.want.inputs if isinstance(v, tuple) and v[0] == "#"}
+    if divergence.detail == "in place" or any(isinstance(v, tuple) and v[0] == "N" for v in divergence.want.inputs):
+        return True
+    if isinstance(divergence.want.value, tuple) and divergence.want.value[0] == "N":
+        return True
+    events = base.trace.events
+    later = events[events.index(divergence.want) + 1 :]
+    return any(e.written and _touches(e.inputs, shared) for e in later)
+
+
+def _touches(inputs: Sequence[object], serials: set[int]) -> bool:
+    return any(isinstance(v, tuple) and v[0] == "#" and v[1] in serials for v in inputs)
+
+
+def _with_kinds(bench: Bench, setting: Setting, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Add, to what is missing, whether the missing part of its name is a module in torch."""
+    absent = [f for f in findings if f.key.symptom is Symptom.MISSING_API and f.key.api.startswith("torch")]
+    names = sorted({".".join(f.key.api.split(".")[:n]) for f in absent for n in range(2, f.key.api.count(".") + 2)})
+    if not names:
+        return tuple(findings)
+    ours = bench.ask(setting, Runtime.TORCH, names)
+    theirs = bench.ask(setting, Runtime.PADDLE_GLOBAL, names)
+    return tuple(_kinded(f, ours, theirs) if f in absent else f for f in findings)
+
+
+def _kinded(finding: Finding, ours: dict[str, str], theirs: dict[str, str]) -> Finding:
+    parts = finding.key.api.split(".")
+    for length in range(2, len(parts) + 1):
+        name = ".".join(parts[:length])
+        if not theirs.get(name):
+            missing = ours.get(name) == "module"
+            return replace(finding, facts={**finding.facts, "missing_module": missing, "module": name if missing else ""})
+    return finding
+
+
+def probe_of_imports(spec: str, modules: tuple[str, ...]) -> Probe:
+    """A probe that imports modules."""
+    return Probe(ProbeKind.IMPORTS, spec, None, modules)

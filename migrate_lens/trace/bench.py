@@ -1,0 +1,144 @@
+"""The bench: a pair of workers and a library in; runs of its probes, with their traces, out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from migrate_lens.events import Trace
+from migrate_lens.model import Library, Probe, Runtime
+from migrate_lens.trace.store import load
+from migrate_lens.trace.worker import Fate, Worker
+
+_TAIL = 4000
+SEED = 0
+# Paddle gets what torch needed twenty times over, and half a minute: a hang is seen long before the user's own limit.
+_FACTOR, _GRACE = 20, 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a probe in one runtime.
+
+    Attributes:
+        runtime: which.
+        trace: what it did.
+        file: the trace file.
+        fate: how its process ended.
+        stderr: the last that it wrote there, for a person.
+    """
+
+    runtime: Runtime
+    trace: Trace
+    file: Path
+    fate: Fate
+    stderr: str
+
+    @property
+    def died(self) -> bool:
+        """Whether the process left no outcome."""
+        return self.trace.ending.how == "died"
+
+    @property
+    def in_flight_api(self) -> str:
+        """The source of the call that was running when the process ended, ``""`` where none was."""
+        place = self.trace.in_flight
+        return place.text if place is not None and (self.died or self.fate.timed_out) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What all runs of one diagnosis share.
+
+    Attributes:
+        library: what is diagnosed.
+        paths: folders to put on ``sys.path``, by runtime.
+        scope: the compat scope; empty until it is found.
+        timeout: seconds that one run may take.
+    """
+
+    library: Library
+    paths: Mapping[Runtime, tuple[Path, ...]]
+    scope: tuple[str, ...]
+    timeout: float
+
+
+class Bench:
+    """Runs probes in two workers and reads their traces.
+
+    Args:
+        torch: the torch worker.
+        paddle: the Paddle worker.
+        folder: a private folder for traces and output.
+    """
+
+    def __init__(self, torch: Worker, paddle: Worker, folder: Path) -> None:
+        self._workers = {Runtime.TORCH: torch, Runtime.PADDLE: paddle, Runtime.PADDLE_GLOBAL: paddle}
+        self._folder = folder
+        self._numbers = count()
+
+    def run(self, setting: Setting, runtime: Runtime, probe: Probe, *, reference: Run | None = None, heal: str = "none",
+            spare: Sequence[str] = (), skip: Sequence[str] = (), observe: bool = True) -> Run:  # fmt: skip
+        """Run a probe.
+
+        Args:
+            setting: what all runs share.
+            runtime: where.
+            probe: what.
+            reference: torch's run, whose values are handed over.
+            heal: ``none``, ``draws`` or ``all`` (see ``worker.job``).
+            spare: nodes that are left as Paddle has them.
+            skip: nodes that are not called.
+            observe: False runs the program untouched.
+
+        Raises:
+            RuntimeUnavailable: the worker is gone.
+        """
+        stem = self._folder / f"{next(self._numbers)}-{runtime}"
+        job = self._job(setting, runtime, probe, stem)
+        job |= {"observe": observe, "heal": heal, "spare": list(spare), "skip": list(skip)}
+        job["reference"] = str(reference.file) if reference else ""
+        if reference is not None:
+            job["timeout"] = min(setting.timeout, reference.fate.seconds * _FACTOR + _GRACE)
+        fate = self._workers[runtime].run(job)
+        file = Path(job["trace"])
+        return Run(runtime, load(file), file, fate, _tail(Path(job["stderr"])))
+
+    def ask(self, setting: Setting, runtime: Runtime, names: Sequence[str]) -> dict[str, str]:
+        """What kind of thing each dotted name is in a runtime: ``module``, ``class``, ``function``, ``other``, ``""``."""
+        if not names:
+            return {}
+        stem = self._folder / f"{next(self._numbers)}-ask-{runtime}"
+        job = self._job(setting, runtime, None, stem) | {"modules": list(names)}
+        self._workers[runtime].run(job)
+        ending = load(Path(job["trace"])).ending
+        return dict(ending.value[1]) if ending.has_value else {}
+
+    def _job(self, setting: Setting, runtime: Runtime, probe: Probe | None, stem: Path) -> dict[str, Any]:
+        library = setting.library
+        paths = [str(p) for p in (*setting.paths[runtime], library.import_root)]
+        script = probe.path if probe else None
+        if script is not None and str(script.parent) not in paths:
+            paths.append(str(script.parent))
+        return {
+            "runtime": str(runtime), "probe": str(probe.kind) if probe else "ask", "spec": probe.spec if probe else "",
+            "path": str(script) if script else "", "modules": list(probe.modules) if probe else [],
+            "sys_path": paths, "cwd": os.getcwd(), "own": list(library.packages),
+            "scope": list(setting.scope) or ["migrate_lens_nothing"], "seed": SEED, "observe": probe is not None,
+            "trace": f"{stem}.trace", "reference": "", "heal": "none", "spare": [], "skip": [],
+            "timeout": setting.timeout, "stdout": f"{stem}.out", "stderr": f"{stem}.err",
+        }  # fmt: skip
+
+
+def _tail(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - _TAIL))
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""
