@@ -27,8 +27,7 @@ _BASE = """\
 namespace migrate_lens {
 at::Tensor tensor();
 }
-template <class T> at::Tensor operator->*(const T&, at::Tensor);
-#define MIGRATE_LENS_METHOD(...) ->*migrate_lens::tensor()
+#define MIGRATE_LENS_METHOD(...) contiguous()
 #define MIGRATE_LENS_FUNCTION(...) migrate_lens::tensor()
 """
 _BINARY = """\
@@ -140,7 +139,7 @@ class Bridge:
 
 def _replaced(text: str, name: str, kind: str) -> str:
     if kind == "method":
-        return re.sub(rf"(?:\.|->)\s*{re.escape(name)}\s*(?=\()", " MIGRATE_LENS_METHOD", text)
+        return re.sub(rf"(\.|->)\s*{re.escape(name)}\s*(?=\()", r"\1MIGRATE_LENS_METHOD", text)
     return re.sub(rf"(?:\b\w+\s*::\s*)+{re.escape(name)}\s*(?=\()", "MIGRATE_LENS_FUNCTION", text)
 
 

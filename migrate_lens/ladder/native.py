@@ -136,7 +136,8 @@ def _site(construct: Construct, root: Path) -> Site | None:
 
 def _said(construct: Construct, root: Path) -> str:
     place = construct.site
-    where = f"{place.path.relative_to(root)}:{place.line}:{place.column}: " if place is not None else ""
+    column = f":{place.column}" if place is not None and place.column else ""
+    where = f"{place.path.relative_to(root)}:{place.line}{column}: " if place is not None else ""
     message = (
         f"{construct.api}: No such file or directory" if construct.message.startswith("#warning") else construct.message
     )

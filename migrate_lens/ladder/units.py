@@ -138,9 +138,7 @@ def look_behind(unit: Unit, check: UnitCheck, bridge: Bridge, ground: Ground) ->
 def _new(construct: Construct, bridge: Bridge) -> bool:
     """Whether a construct is torch's own and no consequence of a stand-in."""
     owner = construct.api.rpartition("::")[0]
-    return (
-        owner not in bridge.types and "migrate_lens" not in construct.message.lower() and "->*" not in construct.message
-    )
+    return owner not in bridge.types and "migrate_lens" not in construct.message.lower()
 
 
 def _needs_standins(unit: Unit, ground: Ground) -> bool:
