@@ -140,7 +140,7 @@ class Bridge:
 def _replaced(text: str, name: str, kind: str) -> str:
     if kind == "method":
         return re.sub(rf"(\.|->)\s*{re.escape(name)}\s*(?=\()", r"\1MIGRATE_LENS_METHOD", text)
-    return re.sub(rf"(?:\b\w+\s*::\s*)+{re.escape(name)}\s*(?=\()", "MIGRATE_LENS_FUNCTION", text)
+    return re.sub(rf"(?<![.\w>:])(?:::)?(?:\w+\s*::\s*)*{re.escape(name)}\s*(?=\()", "MIGRATE_LENS_FUNCTION", text)
 
 
 def _templated(construct: Construct, name: str) -> bool:

@@ -144,7 +144,7 @@ _MACRO = re.compile(r"in (?:expansion|definition) of macro '(?P<name>[^']+)'|exp
 _EDG_CHAIN = re.compile(r"^\s+(?:detected during )?instantiation of .* at line (?P<line>\d+)(?: of (?P<path>\S+))?")
 _LINKER = re.compile(
     r"^(?:\S*/)?(?:[\w.-]*-)?ld(?:\.\w+)?: (?P<message>.*)$"
-    r"|^(?P<undefined>.*undefined reference to .*)$|^lld: error: (?P<lld>.*)$"
+    r"|^.*(?P<undefined>undefined reference to .*)$|^lld: error: (?P<lld>.*)$"
 )
 _PLAIN = re.compile(r"^(?:\S*/)?[\w.+-]+: (?:fatal )?error: (?P<message>.*)$|^(?P<memory>virtual memory exhausted.*)$")
 
@@ -227,7 +227,10 @@ def _unplaced(line: str) -> _Draft | None:
     """What a linker or a driver says, which stands at no place in a source."""
     if match := _LINKER.match(line):
         message = match["message"] or match["undefined"] or match["lld"] or ""
-        return _Draft(message, None, [])
+        if message.endswith(":"):  # "in function `f':", the heading of what follows
+            return None
+        at = message.find("undefined reference to")
+        return _Draft(message[max(at, 0) :], None, [])
     if match := _PLAIN.match(line):
         message = match["message"] or match["memory"]
         return None if message.startswith("ld returned") else _Draft(message, None, [])

@@ -90,6 +90,7 @@ def unit_findings(checks: Iterable[UnitCheck], root: Path) -> tuple[Finding, ...
 def _finding(api: str, group: Sequence[tuple[UnitCheck, Construct]], root: Path) -> Finding:
     first = next((construct for _, construct in group if not construct.directive), group[0][1])
     header = first.kind == "header" or _is_header(api)
+    header &= first.kind != "language"
     symptom = Symptom.MISSING_HEADER if header else Symptom.MISSING_API if first.directive else Symptom.COMPILE_ERROR
     sites = sorted({site for _, construct in group if (site := _site(construct, root))})
     behind = next((check.headers[0] for check, _ in group if check.headers and not header), "")

@@ -50,13 +50,17 @@ def paired_units(torch: BuildRun, paddle: BuildRun, python: Path, work: Path) ->
         path = relative(call, torch.source) if call.compiles and call.returncode == 0 else None
         if path is None or call.device or any(unit.path == path for unit in units):
             continue
-        macros = _undefined(call)
         if path in theirs:
-            units.append(replace(_recorded(path, theirs[path]), torch_macros=macros))
-            continue
-        template = _template(python, work) if template is None else template
-        units.append(replace(_derived(path, call, torch, paddle, template), torch_macros=macros))
+            unit = _recorded(path, theirs[path])
+        else:
+            template = _template(python, work) if template is None else template
+            unit = _derived(path, call, torch, paddle, template)
+        units.append(replace(unit, torch_macros=_undefined(call), torch_standard=_standard(call)))
     return tuple(units)
+
+
+def _standard(call: CompilerCall) -> str:
+    return next((arg[5:] for arg in reversed(call.args) if arg.startswith("-std=")), "")
 
 
 def _undefined(call: CompilerCall) -> frozenset[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from migrate_lens.ladder import standins
 from migrate_lens.ladder.bridging import PRELUDE, Bridge
 from migrate_lens.ladder.compiler import PAIRED, CompilerCall
-from migrate_lens.ladder.constructs import Construct, collect
+from migrate_lens.ladder.constructs import Construct, collect, name
 from migrate_lens.ladder.diagnostics import Diagnostic, Kind, parse, relocated
 from migrate_lens.ladder.process import run_bounded
 from migrate_lens.ladder.torch_headers import Known
@@ -23,6 +23,12 @@ ROUNDS = 12
 UNIT_SECONDS = 240.0
 BEHIND = 3
 # The kinds that a stand-in of slightly the wrong type cannot bring about.
+STANDARDS = {
+    f"{family}++{digits}": year
+    for family in ("c", "gnu")
+    for year, names in ((14, "14 1y"), (17, "17 1z"), (20, "20 2a"), (23, "23 2b"), (26, "26 2c"))
+    for digits in names.split()
+}
 FIRM = (Kind.UNDECLARED, Kind.MEMBER, Kind.OPERATOR)
 # -Wno-error so that a warning of ours cannot become an error of theirs; caret lines would only fill the buffer.
 CHECK = (
@@ -47,6 +53,7 @@ class Unit:
         text: what the compiler said when the build itself compiled it, None if the build did not get that far.
         returncode: its exit status then.
         torch_macros: macros that are not defined on the torch side either.
+        torch_standard: the language standard of the torch side, such as ``c++20``; empty if it names none.
     """
 
     path: str
@@ -56,6 +63,7 @@ class Unit:
     text: str | None = None
     returncode: int = 0
     torch_macros: frozenset[str] = frozenset()
+    torch_standard: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +146,8 @@ def look_behind(unit: Unit, check: UnitCheck, bridge: Bridge, ground: Ground) ->
 def _new(construct: Construct, bridge: Bridge) -> bool:
     """Whether a construct is torch's own and no consequence of a stand-in."""
     owner = construct.api.rpartition("::")[0]
+    if construct.kind == "standard" or construct.api.startswith("std::"):
+        return False  # said by the first look, or part of a newer language
     return owner not in bridge.types and "migrate_lens" not in construct.message.lower()
 
 
@@ -150,13 +160,12 @@ def _needs_standins(unit: Unit, ground: Ground) -> bool:
 def check_unit(unit: Unit, ground: Ground) -> UnitCheck:
     """Reads one unit to its end: as the build left it if that is the end, else again with stand-ins."""
     text, failed = unit.text, unit.returncode != 0
-    headers: dict[str, Diagnostic] = {}
     for _ in range(ROUNDS):
         if text is not None:
             found = [d for d in parse(text, unit.cwd, ground.own) if d.name not in unit.torch_macros]
-            fresh = [d for d in found if d.kind is Kind.HEADER and not _stands(d, ground)]
+            fresh = [d for d in found if d.kind is Kind.HEADER and not _stands(d)]
             if not fresh:
-                return _checked(unit, [*headers.values(), *found], failed, ground)
+                return _checked(unit, found, failed, ground)
             if stuck := [d.name for d in fresh if not ground.known.header(d.name)]:
                 return _stuck(unit, found, f"{stuck[0]} is not found and is none of torch's headers", ground)
             standins.write(ground.standins, [d.name for d in fresh])
@@ -171,7 +180,7 @@ def check_unit(unit: Unit, ground: Ground) -> UnitCheck:
     return UnitCheck(unit.path, (), False, f"more than {ROUNDS} rounds of missing headers", command=unit.command)
 
 
-def _stands(diagnostic: Diagnostic, ground: Ground) -> bool:
+def _stands(diagnostic: Diagnostic) -> bool:
     """Whether a header diagnostic is a stand-in's own announcement and not a failure to find it."""
     return diagnostic.message.startswith("#warning")
 
@@ -183,7 +192,39 @@ def _checked(unit: Unit, found: Sequence[Diagnostic], failed: bool, ground: Grou
     if failed and not found:
         return UnitCheck(unit.path, (), False, "the compiler failed and named no error", command=unit.command)
     headers = tuple(dict.fromkeys(d.name for d in found if d.kind is Kind.HEADER))
-    return UnitCheck(unit.path, collect(found, ground.known), True, "", headers, unit.command)
+    newer = _of_newer_language(unit, found, ground)
+    constructs = collect([d for d in found if d not in newer], ground.known) if len(newer) < len(found) else ()
+    if newer:
+        api = f"torch.utils.cpp_extension.BuildExtension(-std={unit.torch_standard})"
+        constructs = (Construct(api, "language", newer[0].site, newer[0].message, len(newer) - 1), *constructs)
+    return UnitCheck(unit.path, constructs, True, "", headers, unit.command)
+
+
+def _of_newer_language(unit: Unit, found: Sequence[Diagnostic], ground: Ground) -> list[Diagnostic]:
+    """The errors that go away under torch's language standard, where torch's builder asks for a newer one.
+
+    Only errors that name nothing of torch's make it worth a second look, and the second look costs one more check.
+    """
+    old = max((STANDARDS.get(flag[5:], 0) for flag in unit.command if flag.startswith("-std=")), default=0)
+    asked = STANDARDS.get(unit.torch_standard, 0)
+    left = ground.deadline - time.monotonic()
+    plain = [d for d in found if d.kind not in (Kind.HEADER, Kind.UNDEFINED_MACRO) and not torch_name(d, ground.known)]
+    if not plain or asked <= old or left <= 0:
+        return []
+    command = (*unit.command, f"-std={unit.torch_standard}")
+    argv = _argv(replace(unit, command=command), ground)
+    ran = run_bounded(argv, cwd=unit.cwd, env=_env(), timeout=min(left, UNIT_SECONDS))
+    again = parse(ran.output, unit.cwd, ground.own)
+    if ran.timed_out or any(d.kind is Kind.HEADER and not _stands(d) for d in again):
+        return []
+    still = {(d.site, d.message) for d in again}
+    return [d for d in found if d.kind is not Kind.HEADER and (d.site, d.message) not in still]
+
+
+def torch_name(diagnostic: Diagnostic, known: Known) -> bool:
+    """Whether an error names something of torch's itself."""
+    found = name(diagnostic, known)
+    return found is not None and not found[0].startswith("std::")
 
 
 def _stuck(unit: Unit, found: Sequence[Diagnostic], reason: str, ground: Ground) -> UnitCheck:
