@@ -48,7 +48,7 @@ class Event:
         api: the torch name as documented.
         inputs: encoded arguments (the torch side only).
         value: the result, or the failure.
-        serials: serials of the result's tensors.
+        serials: (serial, version) of the result's tensors.
         written: tensor arguments that were written, as (index, encoded).
         flags: see ``worker.recorder``.
         healed: why torch's value was handed over; empty where it was not.
@@ -61,7 +61,7 @@ class Event:
     api: str
     inputs: tuple[Encoded, ...]
     value: Encoded
-    serials: tuple[int, ...]
+    serials: tuple[tuple[int, int], ...]
     written: tuple[tuple[int, Encoded], ...]
     flags: str
     healed: str
@@ -90,8 +90,9 @@ class Ending:
     """How a program ended.
 
     Attributes:
-        how: ``finished``, ``raised``, ``exited``, or ``died`` where the process left no outcome.
-        value: the result, the failure, or the exit code.
+        how: ``finished``, ``parts`` (a probe of several: modules, tests), ``raised``, ``exited``, or ``died`` where the
+            process left no outcome.
+        value: the result, what became of each part, the failure, or the exit code.
         has_value: whether the program has a result of its own.
         frames: of the exception.
     """
@@ -113,6 +114,7 @@ class Trace:
         refused: modules that could not be observed, and why.
         strays: modules that hold the other framework.
         failures: failures of single modules or tests: (name, failure, frames).
+        gradients: by event, the gradient that reached each tensor of its result, by index.
     """
 
     events: tuple[Event, ...]
@@ -124,3 +126,4 @@ class Trace:
     refused: tuple[tuple[str, str], ...]
     strays: tuple[tuple[str, str], ...]
     failures: tuple[tuple[str, Any, tuple[Frame, ...]], ...]
+    gradients: dict[Key, dict[int, Encoded]]

@@ -8,13 +8,14 @@ that one difference left in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from migrate_lens.compare.align import counts
 from migrate_lens.compare.blame import UNEXPLAINED, blame
 from migrate_lens.compare.divergences import Divergence, divergences
-from migrate_lens.compare.findings import api_of, collect, first_divergence, node_name
+from migrate_lens.compare.findings import api_of, collect, first_divergence, site_of
+from migrate_lens.causes import Trial, as_shown, pin_backward, promote
 from migrate_lens.compare.outcome import disagreement, ending_said
 from migrate_lens.encoded import Difference
 from migrate_lens.events import Ending
@@ -23,8 +24,8 @@ from migrate_lens.model import (
 )  # fmt: skip
 from migrate_lens.trace.bench import Bench, Run, Setting
 
-# How many deadly calls are stepped over, and how many soft differences are tried, in one diagnosis of a probe.
-_DEATHS, _TRIALS = 8, 12
+# How many deadly calls are stepped over in one diagnosis of a probe.
+_DEATHS = 8
 Progress = Callable[[str], None]
 
 
@@ -138,8 +139,6 @@ def _global_too(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base
 
 
 def _sites_of(ending: Ending, setting: Setting) -> tuple[Site, ...]:
-    from migrate_lens.compare.findings import site_of
-
     return tuple(site_of(f.path, f.module, f.line, setting.library) for f in ending.frames[-1:])
 
 
@@ -164,22 +163,20 @@ def _everything(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base
     hard = [d for d in found if d.hard]
     after = disagreement(base.trace.ending, healed.trace.ending)
     soft = [d for d in found if not d.hard]
-    promoted = _promote(bench, setting, probe, base, soft, hard, deaths, after, differs, natural)
-    findings = [*deaths, *collect([*hard, *promoted], stage, setting.library)]
-    if not findings or (after is not None and not promoted and not _same_failure(healed, findings)):
-        findings += blame(base.trace, healed.trace, after or differs or UNEXPLAINED, stage, setting.library)
-    summary = _summary(base, healed, probe, _stopped(healed))
-    return _with_kinds(bench, setting, findings), summary
+    trial = Trial(bench, setting, probe, base)
+    promoted = promote(trial, soft, alone=not hard and not deaths, after=after, differs=differs)
+    kept = as_shown([*hard, *promoted], promoted, natural)
+    findings = [*deaths, *collect(pin_backward(trial, kept), stage, setting.library)]
+    if not findings or (after is not None and not promoted and not (healed.died or healed.fate.timed_out)):
+        named = {f.key.api for f in findings}
+        blamed = blame(base.trace, healed.trace, after or differs or UNEXPLAINED, stage, setting.library)
+        findings += [f for f in blamed if f.key.api not in named]
+    return _with_kinds(bench, setting, findings), _summary(base, healed, probe, _stopped(healed))
 
 
 def _stopped(healed: Run) -> str:
     ending = healed.trace.ending
     return f"stopped: {ending_said(ending)}" if ending.how == "raised" or healed.died else ""
-
-
-def _same_failure(healed: Run, findings: Sequence[Finding]) -> bool:
-    """Whether the run that was healed ended at a finding that could not be passed."""
-    return healed.died and bool(findings)
 
 
 def _keep_going(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base: Run) -> tuple[Run, list[Finding]]:
@@ -199,8 +196,6 @@ def _keep_going(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base
 
 
 def _death(base: Run, run: Run, stage: Stage, setting: Setting) -> Finding:
-    from migrate_lens.compare.findings import site_of
-
     place = run.trace.in_flight
     assert place is not None
     api = api_of(base.trace, place)
@@ -211,55 +206,6 @@ def _death(base: Run, run: Run, stage: Stage, setting: Setting) -> Finding:
         how = run.fate.signal_name or f"exit status {run.fate.code}"
         key, actual = Key(Symptom.CRASH, api, how), f"kills the process: {how}"
     return Finding(key, stage, (site,), "returns", actual, {"detail": key.detail}, (f"in flight: {place.text}",))
-
-
-def _promote(bench: Bench, setting: Setting, probe: Probe, base: Run, soft: Sequence[Divergence],
-             hard: Sequence[Divergence], deaths: Sequence[Finding], after: Difference | None,
-             differs: Difference | None, natural: Run) -> list[Divergence]:  # fmt: skip
-    """The soft differences that the outcome depends on.
-
-    Where everything healed gives torch's outcome, each one is left in alone and the outcome compared: a cause is
-    shown, not guessed. Where it does not, memory that is shared on one side only is the suspect, since a copy cannot be
-    healed by its value.
-    """
-    groups = _groups(soft)
-    if after is not None:
-        return [d for d in soft if d.symptom is Symptom.ALIAS and _written_later(d, base)]
-    if differs is None:
-        return []
-    if not hard and not deaths and len(groups) == 1:
-        return next(iter(groups.values()))
-    promoted: list[Divergence] = []
-    for members in list(groups.values())[:_TRIALS]:
-        spare = sorted({node_name(d.got.place) for d in members})
-        run = bench.run(setting, Runtime.PADDLE, probe, reference=base, heal="all", spare=spare)
-        if disagreement(base.trace.ending, run.trace.ending) is not None:
-            promoted.extend(members)
-    return promoted
-
-
-def _groups(soft: Iterable[Divergence]) -> dict[tuple[str, str, str], list[Divergence]]:
-    groups: dict[tuple[str, str, str], list[Divergence]] = {}
-    for d in soft:
-        groups.setdefault((d.want.api, str(d.symptom), d.detail), []).append(d)
-    return groups
-
-
-def _written_later(divergence: Divergence, base: Run) -> bool:
-    """Whether torch's run wrote to the memory that is shared there, after it came to be shared."""
-    shared = set(divergence.want.serials)
-    shared |= {v[1] for v in divergence.want.inputs if isinstance(v, tuple) and v[0] == "#"}
-    if divergence.detail == "in place" or any(isinstance(v, tuple) and v[0] == "N" for v in divergence.want.inputs):
-        return True
-    if isinstance(divergence.want.value, tuple) and divergence.want.value[0] == "N":
-        return True
-    events = base.trace.events
-    later = events[events.index(divergence.want) + 1 :]
-    return any(e.written and _touches(e.inputs, shared) for e in later)
-
-
-def _touches(inputs: Sequence[object], serials: set[int]) -> bool:
-    return any(isinstance(v, tuple) and v[0] == "#" and v[1] in serials for v in inputs)
 
 
 def _with_kinds(bench: Bench, setting: Setting, findings: Sequence[Finding]) -> tuple[Finding, ...]:

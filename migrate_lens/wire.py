@@ -43,7 +43,10 @@ class Journal:
 
     def write(self, frame: tuple[Any, ...]) -> None:
         """Append one frame; it is in the file when this returns."""
-        payload = marshal.dumps(frame, MARSHAL_VERSION)
+        try:
+            payload = marshal.dumps(frame, MARSHAL_VERSION)
+        except ValueError:
+            payload = marshal.dumps(_plain(frame), MARSHAL_VERSION)
         length = len(payload)
         end = self._end + 4 + length
         if end + 4 > self._size:
@@ -74,6 +77,21 @@ class Journal:
         self._size = max(needed, self._size * 2)
         os.ftruncate(self._fd, self._size)
         self._map.resize(self._size)
+
+
+def _plain(value: Any) -> Any:
+    """A value with everything that does not travel (a symbolic size, a subclass of int) as what it is worth."""
+    kind = type(value)
+    if kind in (tuple, list):
+        return kind(_plain(v) for v in value)
+    if kind is dict:
+        return {_plain(k): _plain(v) for k, v in value.items()}
+    if kind in (bool, int, float, complex, str, bytes, type(None)):
+        return value
+    try:
+        return int(value)
+    except (TypeError, ValueError, RuntimeError):
+        return repr(kind)
 
 
 def read(path: str | Path) -> tuple[int, Iterator[tuple[Any, ...]]]:

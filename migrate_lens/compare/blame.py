@@ -2,61 +2,100 @@
 
 from __future__ import annotations
 
-from migrate_lens.compare.divergences import divergences
-from migrate_lens.compare.findings import collect, facts_of, key_of, private, site_of
-from migrate_lens.compare.outcome import ending_said, own_frame, recorded, suspect
-from migrate_lens.encoded import Difference, describe, tag
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from migrate_lens.compare.divergences import Divergence, divergences
+from migrate_lens.compare.findings import collect, private, site_of
+from migrate_lens.compare.outcome import own_frame, recorded, suspect
+from migrate_lens.encoded import Difference, tag
 from migrate_lens.events import Event, Frame, Trace
 from migrate_lens.model import Finding, Key, Library, Site, Stage, Symptom
 
 UNEXPLAINED = Difference("value", True, "the same outcome", "another outcome")
 _TYPES = {"Z": "torch.Size", "D": "torch.dtype", "V": "torch.device"}
+_SYMPTOMS = {"shape": Symptom.SHAPE, "dtype": Symptom.DTYPE, "exception": Symptom.EXCEPTION}
+_DUNDER = re.compile(r"(?P<file>\S+):\d+ (?P<name>__\w+__)$")
 
 
 def blame(want: Trace, got: Trace, differs: Difference, stage: Stage, library: Library) -> tuple[Finding, ...]:
     """Name the nearest observed place for an outcome that differs although no call that differs explains it."""
-    if got.ending.how == "raised":
-        return (_raised(want, got, stage, library),)
+    failures = list(_failures(want, got))
+    if failures:
+        return tuple(_raised(want, got, failure, frames, stage, library) for failure, frames in failures)
     soft = [d for d in divergences(want, got) if not d.hard]
     if soft:
         return collect(soft[-1:], stage, library)
-    last = next((e for e in reversed(got.events) if e.what == "call"), None)
-    symptom = {"shape": Symptom.SHAPE, "dtype": Symptom.DTYPE, "exception": Symptom.EXCEPTION}.get(differs.aspect, Symptom.VALUE)
+    last = next((e for e in reversed(got.events) if e.what == "call" and e.place.kind not in "pf"), None)
+    symptom = _SYMPTOMS.get(differs.aspect, Symptom.VALUE)
     sites = (site_of(last.place.path, last.place.module, last.place.line, library),) if last else ()
     api = _name(want, last) if last else "the program's result"
     evidence = ("no observed call differs; the nearest one before the end is named",)
-    return (
-        Finding(Key(symptom, api, "outcome"), stage, sites, differs.expected, differs.actual, {"private": private(api)}, evidence),
-    )  # fmt: skip
+    key = Key(symptom, api, "outcome")
+    return (Finding(key, stage, sites, differs.expected, differs.actual, {"private": private(api)}, evidence),)
 
 
-def _raised(want: Trace, got: Trace, stage: Stage, library: Library) -> Finding:
-    """An exception that ended the program outside any observed call: what the failing statement was handling."""
-    failure = got.ending.value
-    event = recorded(got)
-    frame = own_frame(got.ending, got)
-    if event is None and frame is not None:
-        event = _soft_near(want, got, frame) or suspect(got, frame)
-    api = _name(want, event) if event else failure["types"][0]
-    sites: tuple[Site, ...] = ()
-    if frame is not None:
-        sites = (site_of(frame.path, frame.module, frame.line, library),)
-    elif event is not None:
-        sites = (site_of(event.place.path, event.place.module, event.place.line, library),)
+def _failures(want: Trace, got: Trace) -> Iterator[tuple[dict[str, Any], tuple[Frame, ...]]]:
+    """Exceptions that ended the program, or a part of it that passes under torch."""
+    if got.ending.how == "raised":
+        yield got.ending.value, got.ending.frames
+    passed = want.ending.value if want.ending.how == "parts" else {}
+    for name, failure, frames in got.failures:
+        if passed.get(name) == "passed":
+            yield failure, frames
+
+
+def _raised(want: Trace, got: Trace, failure: dict[str, Any], frames: tuple[Frame, ...], stage: Stage,
+            library: Library) -> Finding:  # fmt: skip
+    """An exception outside any observed call: what the failing statement was handling."""
+    event, frame = recorded(got, failure), own_frame(frames, got)
+    dunder = _DUNDER.search(failure["where"])
+    if event is None and dunder and "/site-packages/" not in (frame.path if frame else ""):
+        api = ("torch.nn.Module." if "/nn/" in dunder["file"] else "torch.Tensor.") + dunder["name"]
+    else:
+        if event is None and frame is not None:
+            event = _soft_near(want, got, frame) or suspect(got, frame)
+        api = _name(want, event) if event else failure["types"][0]
     facts = {
         "exception": failure["types"][0], "raised_in": failure["where"], "private": private(api),
-        "proxied": bool(event and "p" in event.flags), "missing_module": False,
+        "proxied": bool(event and "p" in event.flags), "missing_module": False, "callee": failure["callee"],
     }  # fmt: skip
-    evidence = ("the program ends outside any observed call; the call whose result it was handling is named",)
+    evidence = (
+        "the exception is raised outside any observed call; the call whose result was being handled is named",
+        *_said(failure, frame),
+    )
+    message = next((x.strip() for x in failure["message"].splitlines() if x.strip()), "")
+    actual = f"raises {failure['types'][0]}: {message[:200]}"
     key = Key(Symptom.EXCEPTION, api, failure["types"][0])
-    return Finding(key, stage, sites, "goes on", ending_said(got.ending), facts, evidence)
+    return Finding(key, stage, _sites(frame, event, library), "goes on", actual, facts, evidence)
+
+
+def _sites(frame: Frame | None, event: Event | None, library: Library) -> tuple[Site, ...]:
+    if frame is not None:
+        return (site_of(frame.path, frame.module, frame.line, library),)
+    if event is not None:
+        return (site_of(event.place.path, event.place.module, event.place.line, library),)
+    return ()
+
+
+def _said(failure: dict[str, Any], frame: Frame | None) -> Iterator[str]:
+    if failure["where"]:
+        yield f"raised in {failure['where']}"
+    if frame is not None:
+        yield f"reached from line {frame.line} of module {frame.module}"
+
+
+def near(divergence: Divergence, frame: Frame) -> bool:
+    """Whether a divergence stands in the statement that a frame was running."""
+    place = divergence.got.place
+    return place.path == frame.path and frame.line <= place.line <= max(frame.line, frame.end_line)
 
 
 def _soft_near(want: Trace, got: Trace, frame: Frame) -> Event | None:
     """The last event before the end whose result differs in type only: a named tuple that is a plain one."""
     soft = [d for d in divergences(want, got) if not d.hard and d.symptom is not Symptom.GRADIENT]
-    near = [d for d in soft if d.got.place.path == frame.path and frame.line <= d.got.place.line <= max(frame.line, frame.end_line)]
-    chosen = near or [d for d in soft if tag(d.want.value) == "n"]
+    chosen = [d for d in soft if near(d, frame)] or [d for d in soft if tag(d.want.value) == "n"]
     return chosen[-1].got if chosen else None
 
 
@@ -66,6 +105,3 @@ def _name(want: Trace, event: Event) -> str:
         return _TYPES[tag(event.value)]
     same = next((e for e in want.events if e.key == event.key), None)
     return (same.api if same else event.api) or event.place.text
-
-
-__all__ = ["UNEXPLAINED", "blame", "collect", "describe", "facts_of", "key_of"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from migrate_lens.encoded import Difference, describe, difference, tag
 from migrate_lens.events import Ending, Event, Frame, Trace
 
@@ -19,10 +21,21 @@ def disagreement(want: Ending, got: Ending) -> Difference | None:
     if want.how == "exited":
         same = (want.value or 0) == (got.value or 0)
         return None if same else Difference("exception", True, f"exits with {want.value}", f"exits with {got.value}")
+    if want.how == "parts":
+        return _parts(want.value, got.value)
     if not want.has_value:
         return None
     found = difference(want.value, got.value)
     return None if found is None or found.aspect in ("gradient", "type") else found
+
+
+def _parts(want: dict[str, str], got: dict[str, str]) -> Difference | None:
+    """A part that does not pass under torch says nothing about Paddle."""
+    lost = [name for name, fate in want.items() if fate == "passed" and got.get(name) != "passed"]
+    if not lost:
+        return None
+    more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+    return Difference("exception", True, f"{lost[0]} passes", f"{lost[0]} ends in {got.get(lost[0], 'nothing')}{more}")
 
 
 def ending_said(ending: Ending) -> str:
@@ -30,28 +43,27 @@ def ending_said(ending: Ending) -> str:
     if ending.how == "raised":
         message = next((x.strip() for x in ending.value["message"].splitlines() if x.strip()), "")
         return f"raises {ending.value['types'][0]}: {message[:200]}"
+    if ending.how == "parts":
+        bad = [f"{name}: {fate}" for name, fate in ending.value.items() if fate not in ("passed", "skipped")]
+        return "; ".join(bad[:3]) or "finishes"
     if ending.how == "finished":
         return f"finishes with {describe(ending.value)}" if ending.has_value else "finishes"
     return f"exits with {ending.value}" if ending.how == "exited" else "dies"
 
 
-def own_frame(ending: Ending, trace: Trace) -> Frame | None:
+def own_frame(frames: tuple[Frame, ...], trace: Trace) -> Frame | None:
     """The innermost frame of an exception that stands in observed code."""
     files = {place.path for place in trace.places}
-    own = [frame for frame in ending.frames if frame.path in files]
-    return own[-1] if own else (ending.frames[-1] if ending.frames else None)
+    own = [frame for frame in frames if frame.path in files]
+    return own[-1] if own else (frames[-1] if frames else None)
 
 
-def recorded(trace: Trace) -> Event | None:
-    """The event that raised the exception with which a program ended, if it was an observed one."""
-    if trace.ending.how != "raised":
-        return None
+def recorded(trace: Trace, failure: dict[str, Any]) -> Event | None:
+    """The observed event that raised an exception, if one did."""
     for event in reversed(trace.events):
-        if event.what in ("raise", "absent"):
-            same = event.value["types"] == trace.ending.value["types"]
-            return event if same and event.value["message"] == trace.ending.value["message"] else None
-        if event.what == "call" and event.place.kind == "m" and event.api.endswith(".backward"):
-            return None
+        if event.what in ("raise", "absent") and not event.healed:
+            if event.value["types"] == failure["types"] and event.value["message"] == failure["message"]:
+                return event
     return None
 
 

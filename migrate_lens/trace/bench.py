@@ -59,12 +59,14 @@ class Setting:
         paths: folders to put on ``sys.path``, by runtime.
         scope: the compat scope; empty until it is found.
         timeout: seconds that one run may take.
+        unbuilt: extension modules that were built for torch and not for Paddle.
     """
 
     library: Library
     paths: Mapping[Runtime, tuple[Path, ...]]
     scope: tuple[str, ...]
     timeout: float
+    unbuilt: tuple[str, ...] = ()
 
 
 class Bench:
@@ -82,7 +84,8 @@ class Bench:
         self._numbers = count()
 
     def run(self, setting: Setting, runtime: Runtime, probe: Probe, *, reference: Run | None = None, heal: str = "none",
-            spare: Sequence[str] = (), skip: Sequence[str] = (), observe: bool = True) -> Run:  # fmt: skip
+            spare: Sequence[str] = (), skip: Sequence[str] = (), observe: bool = True,
+            gradients: bool = False) -> Run:  # fmt: skip
         """Run a probe.
 
         Args:
@@ -94,14 +97,16 @@ class Bench:
             spare: nodes that are left as Paddle has them.
             skip: nodes that are not called.
             observe: False runs the program untouched.
+            gradients: record the gradient that reaches each result.
 
         Raises:
             RuntimeUnavailable: the worker is gone.
         """
         stem = self._folder / f"{next(self._numbers)}-{runtime}"
         job = self._job(setting, runtime, probe, stem)
-        job |= {"observe": observe, "heal": heal, "spare": list(spare), "skip": list(skip)}
+        job |= {"observe": observe, "heal": heal, "spare": list(spare), "skip": list(skip), "gradients": gradients}
         job["reference"] = str(reference.file) if reference else ""
+        job["unbuilt"] = list(setting.unbuilt) if heal == "all" else []
         if reference is not None:
             job["timeout"] = min(setting.timeout, reference.fate.seconds * _FACTOR + _GRACE)
         fate = self._workers[runtime].run(job)
@@ -116,7 +121,7 @@ class Bench:
         job = self._job(setting, runtime, None, stem) | {"modules": list(names)}
         self._workers[runtime].run(job)
         ending = load(Path(job["trace"])).ending
-        return dict(ending.value[1]) if ending.has_value else {}
+        return dict(ending.value) if ending.how == "parts" else {}
 
     def _job(self, setting: Setting, runtime: Runtime, probe: Probe | None, stem: Path) -> dict[str, Any]:
         library = setting.library
@@ -129,7 +134,7 @@ class Bench:
             "path": str(script) if script else "", "modules": list(probe.modules) if probe else [],
             "sys_path": paths, "cwd": os.getcwd(), "own": list(library.packages),
             "scope": list(setting.scope) or ["migrate_lens_nothing"], "seed": SEED, "observe": probe is not None,
-            "trace": f"{stem}.trace", "reference": "", "heal": "none", "spare": [], "skip": [],
+            "trace": f"{stem}.trace", "reference": "", "heal": "none", "spare": [], "skip": [], "unbuilt": [], "gradients": False,
             "timeout": setting.timeout, "stdout": f"{stem}.out", "stderr": f"{stem}.err",
         }  # fmt: skip
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from migrate_lens import wire
 from migrate_lens.encoded import Encoded
-from migrate_lens.events import Ending, Event, Frame, Place, Trace
+from migrate_lens.events import Ending, Event, Frame, Key, Place, Trace
 
 
 def load(path: Path) -> Trace:
@@ -27,6 +27,7 @@ class _Reader:
         self.values: dict[tuple[int, int], Encoded] = {}
         self.ending = Ending("died", None)
         self.users: tuple[list[str], list[tuple[str, str]], list[tuple[str, str]]] = ([], [], [])
+        self.gradients: dict[Key, dict[int, Encoded]] = {}
         self.failures: list[tuple[str, Any, tuple[Frame, ...]]] = []
 
     def read(self, in_flight: int, frames: list[tuple[Any, ...]]) -> Trace:
@@ -36,6 +37,7 @@ class _Reader:
         return Trace(
             tuple(self.events), self.ending, self.places.get(in_flight), tuple(self.places.values()), self.values,
             tuple(users), tuple(refused), tuple(strays), tuple(self.failures),
+            self.gradients,
         )  # fmt: skip
 
     def _one(self, frame: tuple[Any, ...]) -> None:
@@ -45,12 +47,16 @@ class _Reader:
         elif kind == "value":
             self.values[frame[1], frame[2]] = frame[3]
         elif kind == "outcome":
-            has = frame[1] == "finished" and frame[3]
+            has = frame[1] in ("finished", "parts") and frame[3]
             self.ending = Ending(frame[1], frame[2], has, _frames(frame[3]) if frame[1] == "raised" else ())
         elif kind == "users":
             self.users = frame[1:]  # type: ignore[assignment]
         elif kind == "module failed":
             self.failures.append((frame[1], frame[2], _frames(frame[3])))
+        elif kind == "grad":
+            p = self.places[frame[1]]
+            key = (p.module, p.line, p.column, p.end_line, p.end_column, p.kind, frame[2], frame[3])
+            self.gradients.setdefault(key, {})[frame[4]] = frame[5]
         elif kind != "state":
             self.events.append(self._event(frame))
 
@@ -63,7 +69,8 @@ class _Reader:
         if kind == "call":
             _, _, visit, part, api, inputs, out, serials, written, flags, healed = frame
             return Event(
-                kind, place, visit, part, api, tuple(inputs), out, tuple(serials), tuple(written), flags, healed
+                kind, place, visit, part, api, tuple(inputs), out, tuple(map(tuple, serials)), tuple(written), flags,
+                healed,
             )
         if kind == "raise":
             _, _, visit, part, api, inputs, failure, healed = frame

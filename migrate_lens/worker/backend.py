@@ -54,9 +54,16 @@ class Backend:
 
     # -- each side answers ---------------------------------------------------------------------------------------
 
-    def encode_tensor(self, value: Any) -> Encoded:
-        """``("T", dtype, shape, data, device, requires_grad)``."""
+    def look(self, value: Any) -> Encoded:
+        """``("T", dtype, shape, data, device, requires_grad)``; may raise for tensors that have none of these yet."""
         raise NotImplementedError
+
+    def encode_tensor(self, value: Any) -> Encoded:
+        """A tensor, or an opaque object where the framework refuses to be asked (an uninitialised parameter)."""
+        try:
+            return self.look(value)
+        except Exception:  # noqa: BLE001 - the worker's edge: a tensor that cannot be described must not end the program
+            return ("O", "torch.Tensor")
 
     def version(self, value: Any) -> int:
         """How many times a tensor was written in place."""
@@ -73,6 +80,10 @@ class Backend:
     def proxied(self, api: str, func: Any) -> bool:
         """Whether the proxy handed out another object than Paddle's compat package has under this name."""
         return False
+
+    def differentiable(self, value: Any) -> bool:
+        """Whether a tensor takes part in the gradient graph."""
+        raise NotImplementedError
 
     def held(self, layer: Any) -> Iterable[Any]:
         """Parameters and buffers of a layer and of the layers in it."""
@@ -171,6 +182,8 @@ class Backend:
             return ("N", str(value.dtype), value.shape, numpy_data(value))
         if isinstance(value, np.generic):
             return ("N", str(value.dtype), (), numpy_data(np.asarray(value)))
+        if isinstance(value, str):
+            return str(value)[:TEXT]
         if isinstance(value, type):
             return ("C", public_name(value), self._class_kind(value))
         if isinstance(value, types.ModuleType):
@@ -196,7 +209,8 @@ class Backend:
         state = []
         for name, value in self.state(layer):
             encoded = self.encode_tensor(value)
-            state.append((name, *encoded[1:4]))
+            if encoded[0] == "T":
+                state.append((name, *encoded[1:4]))
         return ("K", self.type_name(type(layer)), state)
 
     def state(self, layer: Any) -> list[tuple[str, Any]]:

@@ -15,6 +15,7 @@ from migrate_lens.worker import nodes
 from migrate_lens.worker.recorder import CONTAINER, OTHER, USER, Recorder
 
 _PLAIN = frozenset((str, bytes, int, float, bool, list, dict, set, tuple, type(None), type(iter([])), complex))
+_VALUES = (str, bytes, int, float, list, tuple, dict)
 _UNARY = frozenset(("neg", "invert", "pos"))
 # Python's operator names as torch documents them on Tensor.
 _DOCUMENTED = {
@@ -60,6 +61,8 @@ def _calls(recorder: Recorder) -> dict[str, Any]:
             func = lookup(base, attribute)
         except AttributeError as error:
             return recorder.absent(number, base, attribute, error, args)
+        if "." in attribute and isinstance(getattr(func, "__self__", None), _VALUES):
+            func = through_value(number, base, attribute)
         kind = origin(func)
         if kind == USER:
             return func(*args, **kwargs)
@@ -69,6 +72,14 @@ def _calls(recorder: Recorder) -> dict[str, Any]:
             return func(*args, **kwargs)
         name = _method_name(recorder, number, base, func, attribute)
         return invoke(number, func, base if isinstance(base, tensor) else None, args, kwargs, name)
+
+    def through_value(number: int, base: Any, attribute: str) -> Any:
+        """``torch.__version__.split``: what is read on the way to a method of a plain value is an attribute read."""
+        head, _, tail = attribute.rpartition(".")
+        value = lookup(base, head)
+        node = recorder.nodes[number]
+        value = str(value) if isinstance(value, str) else value
+        return getattr(recorder.observed(number, node.name.rpartition(".")[0] if node else head, value), tail)
 
     def through(number: int, container: Any, value: Any, path: str) -> Any:
         """A Sequential layer by layer, so that a difference is named by the layer that makes it."""
@@ -173,12 +184,14 @@ def _statements(recorder: Recorder) -> dict[str, Any]:
 
         return apply
 
-    def from_import(number: int, module: str, names: tuple[str, ...], /) -> list[Any]:
+    def from_import(number: int, module: str, names: tuple[str, ...], /) -> Any:
         visits[number] += 1
         try:
             loaded = importlib.import_module(module)
         except ImportError as error:
             return recorder.absent_import(number, module, names, error)
+        if names == ("*",):
+            return recorder.starred(number, module, loaded)
         return [_one(number, loaded, module, name) for name in names]
 
     def _one(number: int, loaded: Any, module: str, name: str) -> Any:

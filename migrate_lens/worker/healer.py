@@ -10,7 +10,7 @@ import builtins
 from typing import Any
 
 from migrate_lens import wire
-from migrate_lens.encoded import Encoded, difference
+from migrate_lens.encoded import Encoded, difference, tensors
 from migrate_lens.wire import Journal
 from migrate_lens.worker.failures import failure_of, parameters
 from migrate_lens.worker.nodes import Node
@@ -47,6 +47,8 @@ class Reference:
             _, module, _, base, nodes = frame
             keys.update({base + i: key_of(module, n) for i, n in enumerate(nodes)})
         elif kind in ("call", "raise", "absent"):
+            if kind == "call":
+                self.values.update({tuple(s): t for s, t in zip(frame[7], tensors(frame[6]), strict=False)})
             self._events.setdefault(keys[frame[1]], {})[frame[2], frame[3]] = frame
         elif kind == "value":
             self.values[frame[1], frame[2]] = frame[3]
@@ -125,12 +127,17 @@ class Healer(Recorder):
 
     def invoke(self, number: int, func: Any, base: Any, args: Any, kwargs: Any, name: str | None, sub: str = "") -> Any:
         visit = self.visits[number]
-        if self._everything and (self.origin(func) == STAND_IN or number in self._skipped):
+        if self._everything and (number in self._skipped or self._stands_in(func, args, kwargs)):
             return self._answer(number, visit, sub, func, (base, *args) if base is not None else args, kwargs)
         want = self._want(number, visit, sub)
         if want is not None and want[0] == "call":
             self._prepare(number, visit, sub, func, base, args, kwargs, want)
         return super().invoke(number, func, base, args, kwargs, name, sub)
+
+    def _stands_in(self, func: Any, args: Any, kwargs: Any) -> bool:
+        """Whether a stand-in is called, or handed to a call: Paddle's own function could not do anything with it."""
+        is_stand_in = self._factory.is_stand_in
+        return self.origin(func) == STAND_IN or any(is_stand_in(v) for v in (*args, *kwargs.values()))
 
     def _answer(self, number: int, visit: int, sub: str, func: Any, args: Any, kwargs: Any) -> Any:
         """A call of a stand-in: torch's recorded result, or what the stand-in itself does."""
@@ -176,6 +183,8 @@ class Healer(Recorder):
         healed = self._verdict(number, want, encoded, changed, flags)
         self.journal.write(("call", number, visit, sub, api, inputs, encoded, [], changed, flags, healed))
         if not healed or want is None:
+            if want is not None and want[0] == "call" and "r" in want[9]:
+                self._write_back(operands, want[8])
             return out
         if want[0] != "call":
             raise torch_error(want)
@@ -191,10 +200,10 @@ class Healer(Recorder):
             return ""
         if want[0] != "call":
             return "raised" if self._heals(number) and want[0] == "raise" else ""
-        if "r" in want[9] or "u" in want[9]:
-            return "draw" if difference(want[6], encoded, values=False) is None or self._heals(number) else ""
         if "k" in want[9] and "k" in flags:
             return "state"
+        if "r" in want[9] or "u" in want[9]:
+            return "draw" if difference(want[6], encoded, values=False) is None or self._heals(number) else ""
         if not self._heals(number):
             return ""
         if difference(want[6], encoded) is not None:
@@ -280,6 +289,14 @@ class Healer(Recorder):
         if not names:
             return [self.not_there(number, module, error)]
         return [self.not_there(number, f"{module}.{name}", error, name) for name in names]
+
+    def starred(self, number: int, module: str, loaded: Any) -> dict[str, Any]:
+        found = super().starred(number, module, loaded)
+        want = self._want(number, self.visits[number], "*")
+        if want is None or want[0] != "call" or not self._heals(number):
+            return found
+        lost = set(want[6].split()) - found.keys()
+        return found | {name: getattr(loaded, name, None) or self._factory.rebuild(("F", f"{module}.{name}")) for name in lost}
 
     def observed(self, number: int, api: str, value: Any) -> Any:
         visit = self.visits[number]

@@ -30,7 +30,8 @@ class Job(TypedDict):
 
     ``heal`` is ``none``, ``draws`` (random draws and new layers get torch's values) or ``all`` (keep going); ``spare``
     lists nodes, as ``module:line:column``, that are not healed; ``skip`` those that are not even called, since they
-    kill the process; ``observe`` False runs the program untouched. The probe ``ask`` runs nothing: it says of each
+    kill the process; ``unbuilt`` names extension modules that could not be built here, for which stand-ins are imported;
+    ``gradients`` records the gradient that reaches each result; ``observe`` False runs the program untouched. The probe ``ask`` runs nothing: it says of each
     dotted name in ``modules`` what kind of thing it is.
     """
 
@@ -50,6 +51,8 @@ class Job(TypedDict):
     heal: str
     spare: list[str]
     skip: list[str]
+    unbuilt: list[str]
+    gradients: bool
     timeout: float
     stdout: str
     stderr: str
@@ -65,11 +68,16 @@ def run(job: Job, backend: Backend, seed: Any) -> None:
     """
     journal = Journal(job["trace"])
     recorder = _recorder(job, backend, journal)
+    recorder.gradients = job["gradients"]
     instrumenter = Instrumenter(recorder, forms.make(recorder), frozenset(job["own"]))
     _prepare(job, instrumenter, seed)
     try:
         value = _PROBES[job["probe"]](job, recorder, instrumenter)
-        journal.write(("outcome", "finished", backend.encode(value) if value is not _NOTHING else None, value is not _NOTHING))
+        if isinstance(value, _Parts):
+            journal.write(("outcome", "parts", dict(value), True))
+        else:
+            has = value is not _NOTHING
+            journal.write(("outcome", "finished", backend.encode(value) if has else None, has))
     except SystemExit as error:
         journal.write(("outcome", "exited", error.code if isinstance(error.code, int | None) else str(error.code), []))
     except BaseException as error:  # noqa: BLE001 - the worker's edge: a program may raise anything, and that is its outcome
@@ -91,9 +99,15 @@ def _prepare(job: Job, instrumenter: Instrumenter, seed: Any) -> None:
     sys.argv = [job["path"] or job["spec"]]
     if job["observe"]:
         instrumenter.install()
+    if job["unbuilt"]:
+        importlib.import_module("migrate_lens.worker.standins").import_unbuilt(frozenset(job["unbuilt"]))
     random.seed(job["seed"])
     np.random.seed(job["seed"])
     seed(job["seed"])
+
+
+class _Parts(dict[str, str]):
+    """What became of each part of a probe: modules that were imported, tests that were run, names that were asked."""
 
 
 class _Nothing:
@@ -146,11 +160,11 @@ def _callable(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
 
 
 def _imports(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
-    done: dict[str, Any] = {}
+    done = _Parts()
     for name in job["modules"]:
         try:
             importlib.import_module(name)
-            done[name] = "imported"
+            done[name] = "passed"
         except BaseException as error:  # noqa: BLE001 - the worker's edge: a module may raise anything when imported
             recorder.journal.write(("module failed", name, failure_of(error), _frames(error)))
             done[name] = type(error).__name__
@@ -159,7 +173,7 @@ def _imports(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
 
 def _pytest(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
     pytest = importlib.import_module("pytest")
-    outcomes: dict[str, str] = {}
+    outcomes = _Parts()
 
     class Collect:
         def pytest_runtest_logreport(self, report: Any) -> None:
@@ -177,7 +191,7 @@ def _pytest(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
 
 
 def _ask(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
-    return {name: _kind(name) for name in job["modules"]}
+    return _Parts({name: _kind(name) for name in job["modules"]})
 
 
 def _kind(name: str) -> str:

@@ -299,12 +299,16 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:  # noqa: N802
-        if node.level or _top(node.module or "") != FRAMEWORK or any(a.name == "*" for a in node.names):
+        if node.level or _top(node.module or "") != FRAMEWORK:
             return node
         assert node.module
         number = self._number(node, "f", node.module)
         names = ast.Tuple([ast.Constant(a.name) for a in node.names], ast.Load())
         call = self._helper(FROM, node, number, ast.Constant(node.module), names)
+        if node.names[0].name == "*":
+            space = ast.Call(ast.Name("globals", ast.Load()), [], [])
+            update = ast.Call(ast.Attribute(space, "update", ast.Load()), [call], [])
+            return ast.copy_location(ast.Expr(update), node)
         targets = ast.Tuple([ast.Name(a.asname or a.name, ast.Store()) for a in node.names], ast.Store())
         return ast.copy_location(ast.Assign([targets], call), node)
 

@@ -25,7 +25,7 @@ class PaddleBackend(Backend):
         self._dtype = paddle.dtype
         self._compat: dict[str, Any] = {}
 
-    def encode_tensor(self, value: Any) -> Encoded:
+    def look(self, value: Any) -> Encoded:
         dtype = self.dtype_name(value.dtype)
         place = "gpu" if value.place.is_gpu_place() else "cpu"
         device = "cuda" if place == "gpu" else place
@@ -67,7 +67,7 @@ class PaddleBackend(Backend):
         return b""
 
     def proxied(self, api: str, func: Any) -> bool:
-        if isinstance(func, self.module):
+        if isinstance(func, self.module) or not api.startswith("torch.") or api.startswith("torch.Tensor."):
             return False
         if api not in self._compat:
             found: Any = getattr(paddle, "compat", None)
@@ -76,6 +76,9 @@ class PaddleBackend(Backend):
             self._compat[api] = found if callable(found) else None
         known = self._compat[api]
         return known is not None and known is not func
+
+    def differentiable(self, value: Any) -> bool:
+        return not value.stop_gradient
 
     def held(self, layer: Any) -> list[Any]:
         return [*layer.parameters(), *layer.buffers()]

@@ -9,11 +9,12 @@ Frames (see ``migrate_lens.wire``), in the order in which things happened:
 ``("raise", node, visit, sub, api, inputs, error, healed)``           a call raised
 ``("absent", node, visit, sub, api, error, healed)``                  a name or attribute was not there
 ``("handed", node, visit, sub)``                                      a stand-in answered with torch's value
+``("grad", node, visit, sub, index, encoded)``                         the gradient that reached a result's tensor
 ``("state", node, visit, sub, state)``                                a layer's state before a call, changed unseen
 ====================================================================  ================================================
 
 ``inputs`` is ``[base, positional..., (keyword, value)...]`` with tensors as ``("#", serial, version)``; ``written``
-lists tensor arguments that the call wrote to, as ``(index, encoded)``; ``flags`` holds ``r`` (it drew random numbers),
+lists tensor arguments that the call wrote to, as ``(index, encoded)``; ``serials`` are (serial, version) pairs of the result's tensors; ``flags`` holds ``r`` (it drew random numbers),
 ``u`` (uninitialised memory), ``=N;`` (the result is tensor argument N), ``v`` (the result shares memory with an
 argument), ``k`` (a layer was made) and ``p`` (the proxy handed out another object than Paddle's compat package has).
 """
@@ -45,12 +46,16 @@ class Recorder:
         backend: the framework's side of the seam.
         journal: where frames go.
         inputs: record inputs too (the torch side, whose inputs reproductions are made of).
+
+    Attributes:
+        gradients: record the gradients that reach each result (costs a hook a tensor).
     """
 
     def __init__(self, backend: Backend, journal: Journal, *, inputs: bool) -> None:
         self.backend = backend
         self.journal = journal
         self.inputs = inputs
+        self.gradients = False
         self.nodes: list[Node | None] = [None]
         self.visits: list[int] = [0]
         self._serial = 0
@@ -183,6 +188,8 @@ class Recorder:
         return owner if name in ("isinstance", "issubclass", "hash") else f"{owner}.__{name}__"
 
     def _looked_up(self, base: Any, attribute: str) -> str:
+        if type(base).__name__ in ("_OpNamespace", "OpNameSpace", "_Ops"):
+            return "torch.ops"
         if isinstance(base, types.ModuleType):
             return f"{_as_torch(base.__name__)}.{attribute}"
         kind = base if isinstance(base, type) else type(base)
@@ -217,14 +224,15 @@ class Recorder:
             self._known = {k: v for k, v in self._known.items() if v[0]() is not None}
         return self._serial
 
-    def adopt(self, out: Any) -> list[int]:
-        """Serials of the tensors in a result, in the order in which ``encode`` meets them."""
-        found: list[int] = []
+    def adopt(self, out: Any) -> list[tuple[int, int]]:
+        """Serials and versions of the tensors in a result, in the order in which ``encode`` meets them."""
+        found: list[tuple[int, int]] = []
         for tensor in self.tensors((out,)):
             known = self._known.get(id(tensor))
             serial = known[1] if known is not None and known[0]() is tensor else self._next()
-            self._known[id(tensor)] = (weakref.ref(tensor), serial, self.backend.version(tensor))
-            found.append(serial)
+            version = self.backend.version(tensor)
+            self._known[id(tensor)] = (weakref.ref(tensor), serial, version)
+            found.append((serial, version))
         return found
 
     def tensors(self, values: Any) -> list[Any]:
@@ -255,6 +263,8 @@ class Recorder:
         self.journal.enter(number)
         try:
             out = func(*args, **kwargs)
+            if self.gradients:
+                self._watch(number, visit, sub, out)
         except Exception as error:  # noqa: BLE001 - the worker's edge: whatever the program's call raises is a result
             return self.raised(number, visit, sub, api, inputs, operands, func, args, kwargs, error)
         self.journal.enter(0)
@@ -263,6 +273,20 @@ class Recorder:
             flags += "r"
         written = [i for i, t in enumerate(operands) if version(t) != before[i]]
         return self.returned(number, visit, sub, api, inputs, operands, written, flags, out)
+
+    def _watch(self, number: int, visit: int, sub: str, out: Any) -> None:
+        """Have the gradients that reach a result written when they come."""
+
+        def hook(index: int) -> Any:
+            def note(gradient: Any) -> None:
+                if isinstance(gradient, self.backend.tensor):
+                    self.journal.write(("grad", number, visit, sub, index, self.backend.encode_tensor(gradient)))
+
+            return note
+
+        for index, tensor in enumerate(self.tensors((out,))):
+            if self.backend.differentiable(tensor):
+                tensor.register_hook(hook(index))
 
     def _inputs(self, given: Any, kwargs: Any) -> list[Encoded]:
         if not self.inputs:
@@ -312,9 +336,10 @@ class Recorder:
         self.journal.write(("call", number, visit, sub, api, inputs, encoded, serials, changed, flags, ""))
         return out
 
-    def _settle(self, out: Any, operands: list[Any], written: list[int], flags: str) -> list[int]:
-        if written:
-            self.adopt([operands[i] for i in written])
+    def _settle(self, out: Any, operands: list[Any], written: list[int], flags: str) -> list[tuple[int, int]]:
+        for index in written:
+            (serial, version), *_ = self.adopt([operands[index]])
+            self.journal.write(("value", serial, version, self.backend.encode_tensor(operands[index])))
         if "k" in flags:
             return self.adopt(list(self.backend.held(out)))
         return self.adopt(out)
@@ -356,6 +381,14 @@ class Recorder:
         self.journal.write(frame)
         return value
 
+    def starred(self, number: int, module: str, loaded: Any) -> dict[str, Any]:
+        """What a star import binds; the names are recorded as one value."""
+        found = {name: getattr(loaded, name) for name in exported(loaded)}
+        names = " ".join(sorted(found))
+        frame = ("call", number, self.visits[number], "*", f"{module}.__all__", [], names, [], [], "", "")
+        self.journal.write(frame)
+        return found
+
     def decorated(self, number: int, decorator: Any, target: Any) -> Any:
         """Apply a decorator; the framework's own are recorded when they raise."""
         if self.origin(decorator) != FRAMEWORK:
@@ -379,6 +412,12 @@ class Recorder:
         frame = ("call", number, self.visits[number], "", api, [], self.backend.encode(value), serials, [], "", "")
         self.journal.write(frame)
         return value
+
+
+def exported(module: Any) -> list[str]:
+    """Names that a star import of a module binds."""
+    names = getattr(module, "__all__", None)
+    return list(names) if names is not None else [n for n in dir(module) if not n.startswith("_")]
 
 
 def _as_torch(name: str) -> str:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import builtins
 import collections
+import importlib.abc
+import importlib.machinery
+import sys
 import types
 from typing import Any
 
@@ -222,3 +225,24 @@ _REBUILD: dict[str, Any] = {
     "C": Factory._class, "M": Factory._module, "K": Factory._layer, "O": Factory._object,
     "F": lambda self, want: self._other(want[1]), "+": lambda self, want: None,
 }  # fmt: skip
+
+
+class _Unbuilt(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds stand-ins for extension modules that could not be built."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self._names = names
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
+        return importlib.machinery.ModuleSpec(fullname, self) if fullname in self._names else None
+
+    def create_module(self, spec: Any) -> Any:
+        return _Module(spec.name)
+
+    def exec_module(self, module: Any) -> None:
+        """Nothing to run."""
+
+
+def import_unbuilt(names: frozenset[str]) -> None:
+    """Let extension modules that could not be built be imported as stand-ins."""
+    sys.meta_path.insert(0, _Unbuilt(names))

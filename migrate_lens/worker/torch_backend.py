@@ -23,7 +23,7 @@ class TorchBackend(Backend):
         self._dtypes.update({torch.complex64: "complex64", torch.complex128: "complex128"})
         self._plain = frozenset((torch.Tensor, torch.nn.Parameter))
 
-    def encode_tensor(self, value: Any) -> Encoded:
+    def look(self, value: Any) -> Encoded:
         dtype = self._dtypes[value.dtype]
         return ("T", dtype, tuple(value.shape), self._data(value), value.device.type, value.requires_grad)
 
@@ -75,3 +75,6 @@ class TorchBackend(Backend):
             return (value.data_ptr(), max(1, storage.nbytes() - value.storage_offset() * value.element_size()))
         except (RuntimeError, NotImplementedError):
             return None
+
+    def differentiable(self, value: Any) -> bool:
+        return bool(value.requires_grad)

@@ -1,0 +1,167 @@
+"""Causes shown by trial: differences that may or may not matter in, those that the outcome depends on out.
+
+A difference that is no difference of tensors (a Python type, a flag, memory that is shared) counts only if leaving it
+in changes the program's outcome. That is tried, not guessed: the healed run is repeated with it left in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from migrate_lens.compare.blame import near
+from migrate_lens.compare.divergences import Divergence, divergences
+from migrate_lens.compare.findings import node_name
+from migrate_lens.compare.gradients import culprit, references
+from migrate_lens.compare.outcome import disagreement, ending_said, own_frame, recorded
+from migrate_lens.encoded import Difference, tag
+from migrate_lens.events import Event
+from migrate_lens.model import Probe, Runtime, Symptom
+from migrate_lens.trace.bench import Bench, Run, Setting
+
+# Trials in one diagnosis of a probe, and the longest program, in seconds, for which trials are made.
+_TRIALS, _LONGEST = 32, 60.0
+_BACKWARD = ("backward", "grad")
+
+Group = list[Divergence]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a trial needs: where to run, what, and torch's run to hold it against."""
+
+    bench: Bench
+    setting: Setting
+    probe: Probe
+    base: Run
+
+    def healed(self, *, spare: Sequence[str] = (), skip: Sequence[str] = ()) -> Run:
+        """A healed run with some nodes left as Paddle has them, or not called."""
+        return self.bench.run(
+            self.setting, Runtime.PADDLE, self.probe, reference=self.base, heal="all", spare=spare, skip=skip
+        )
+
+    def agrees(self, run: Run) -> bool:
+        """Whether a run has torch's outcome."""
+        return disagreement(self.base.trace.ending, run.trace.ending) is None
+
+
+def promote(trial: Trial, soft: Sequence[Divergence], *, alone: bool, after: Difference | None,
+            differs: Difference | None) -> list[Divergence]:  # fmt: skip
+    """The soft differences that the outcome depends on.
+
+    Args:
+        trial: how to try.
+        soft: the candidates, in the order of the run.
+        alone: whether nothing else explains the outcome.
+        after: how the healed run's outcome differs. A copy where torch shares memory cannot be healed by its value, so
+            where this is not None, shared memory that is written later is the suspect.
+        differs: how the natural run's outcome differs.
+    """
+    if after is not None:
+        return [d for d in soft if d.symptom is Symptom.ALIAS and written_later(d, trial.base)]
+    if differs is None or trial.base.fate.seconds > _LONGEST:
+        return []
+    groups = list(_groups(soft).values())
+    if alone and len(groups) == 1:
+        return groups[0]
+    return [d for group in _needed(trial, groups) for d in group]
+
+
+def _needed(trial: Trial, groups: list[Group]) -> list[Group]:
+    """The fewest groups, earliest first, whose healing gives torch's outcome: the others are dropped by halves."""
+    left, dropped = [_TRIALS], list[Group]()
+
+    def drop(part: list[Group]) -> list[Group]:
+        if not part or left[0] <= 0:
+            return []
+        left[0] -= 1
+        spare = sorted({node_name(d.got.place) for group in (*dropped, *part) for d in group})
+        if trial.agrees(trial.healed(spare=spare)):
+            dropped.extend(part)
+            return []
+        if len(part) == 1:
+            return part
+        half = len(part) // 2
+        late = drop(part[half:])
+        return drop(part[:half]) + late
+
+    return drop(groups)
+
+
+def _groups(soft: Iterable[Divergence]) -> dict[tuple[str, str, str], Group]:
+    groups: dict[tuple[str, str, str], Group] = {}
+    for d in soft:
+        groups.setdefault((d.want.api, str(d.symptom), d.detail), []).append(d)
+    return groups
+
+
+def written_later(divergence: Divergence, base: Run) -> bool:
+    """Whether torch's run wrote to the memory that is shared there, after it came to be shared."""
+    want = divergence.want
+    if divergence.detail == "in place" or any(tag(v) == "N" for v in (*want.inputs, want.value)):
+        return True
+    shared = {serial for serial, _ in want.serials} | set(references(want.inputs))
+    events = base.trace.events
+    later = events[events.index(want) + 1 :]
+    return any(e.written and shared & set(references(e.inputs)) for e in later)
+
+
+def as_shown(kept: Sequence[Divergence], promoted: Sequence[Divergence], natural: Run) -> list[Divergence]:
+    """Differences of kind that end the program in an exception elsewhere are reported as what they show as."""
+    ending = natural.trace.ending
+    if ending.how != "raised" or recorded(natural.trace, ending.value) is not None:
+        return list(kept)
+    frame = own_frame(ending.frames, natural.trace)
+    alone = len({d.want.key for d in promoted}) == 1
+    shown = []
+    for d in kept:
+        other_kind = not d.hard or tag(d.want.value) != tag(d.got.value)
+        here = frame is not None and near(d, frame)
+        if d.got.what == "call" and other_kind and (here or (alone and not d.hard)):
+            actual = f"{d.actual}, then {ending_said(ending)}"
+            d = replace(d, symptom=Symptom.EXCEPTION, detail=ending.value["types"][0], actual=actual)
+        shown.append(d)
+    return shown
+
+
+def pin_backward(trial: Trial, kept: list[Divergence]) -> list[Divergence]:
+    """Gradients that differ, and backward passes that raise, by the call whose backward is at fault."""
+    gradients = [d for d in kept if d.symptom is Symptom.GRADIENT and d.hard]
+    if gradients:
+        event = _differing(trial)
+        if event is not None:
+            kept = [replace(d, want=replace(d.want, api=event.api)) if d in gradients else d for d in kept]
+    raised = [d for d in kept if d.got.what == "raise" and d.want.api.rpartition(".")[2] in _BACKWARD]
+    for d in raised:
+        event = _raising(trial, d)
+        if event is not None:
+            moved = replace(d, want=replace(d.want, api=event.api))
+            kept = [moved if k is d else k for k in kept]
+    return kept
+
+
+def _differing(trial: Trial) -> Event | None:
+    ours = trial.bench.run(trial.setting, Runtime.TORCH, trial.probe, gradients=True)
+    theirs = trial.bench.run(
+        trial.setting, Runtime.PADDLE, trial.probe, reference=trial.base, heal="draws", gradients=True
+    )
+    return culprit(ours.trace, theirs.trace)
+
+
+def _raising(trial: Trial, divergence: Divergence) -> Event | None:
+    """The first call without which the backward pass does not raise this: torch's value cuts it out of the graph."""
+    events = trial.base.trace.events
+    position = next((i for i, e in enumerate(events) if e.key == divergence.want.key), 0)
+    candidates = [e for e in events[:position] if _in_graph(e)][:_TRIALS]
+    for event in candidates:
+        run = trial.healed(skip=[node_name(event.place)])
+        still = (d for d in divergences(trial.base.trace, run.trace) if d.want.key == divergence.want.key)
+        if not any(d.got.value == divergence.got.value for d in still if d.got.what == "raise"):
+            return event
+    return None
+
+
+def _in_graph(event: Event) -> bool:
+    made = event.what == "call" and tag(event.value) == "T" and event.value[5]
+    return bool(made and references(event.inputs) and event.api.rpartition(".")[2] not in _BACKWARD)

@@ -1,0 +1,50 @@
+"""Gradients: two traces with the gradients that reached each result in; the call whose backward differs out."""
+
+from __future__ import annotations
+
+from migrate_lens.encoded import difference
+from migrate_lens.events import Event, Trace
+
+
+def culprit(want: Trace, got: Trace) -> Event | None:
+    """The torch event whose backward gives another gradient although it was reached by the same one.
+
+    Walks back from the end: of the results whose gradient differs, the last one made is nearest to the loss, and of the
+    calls that take it, the one reached by an equal gradient (or by none, at the root) is at fault.
+    """
+    made = {event.key: event for event in want.events}
+    for event in reversed(want.events):
+        mine, theirs = want.gradients.get(event.key), got.gradients.get(event.key)
+        if mine and theirs and _differs(mine, theirs):
+            consumers = [e for e in want.events if e.key != event.key and _takes(e, event)]
+            equal = [e for e in consumers if not _differs_at(e, want, got)]
+            return made[equal[0].key] if equal else None
+    return None
+
+
+def _differs(mine: dict[int, object], theirs: dict[int, object]) -> bool:
+    return any(i in theirs and difference(g, theirs[i]) is not None for i, g in mine.items())
+
+
+def _differs_at(event: Event, want: Trace, got: Trace) -> bool:
+    return _differs(want.gradients.get(event.key, {}), got.gradients.get(event.key, {}))
+
+
+def _takes(consumer: Event, producer: Event) -> bool:
+    serials = {serial for serial, _ in producer.serials}
+    return any(serial in serials for serial in references(consumer.inputs))
+
+
+def references(inputs: tuple[object, ...]) -> list[int]:
+    """Serials of the tensors among recorded inputs."""
+    found: list[int] = []
+    for value in inputs:
+        if not isinstance(value, tuple):
+            continue
+        if value[0] == "#":
+            found.append(value[1])
+        elif value[0] in ("L", "t"):
+            found.extend(references(tuple(value[1])))
+        elif value[0] == "kw":
+            found.extend(references((value[2],)))
+    return found
