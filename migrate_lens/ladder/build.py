@@ -24,7 +24,9 @@ PROBE = "build"
 FLAGS = "-g0 -Wundef -Wno-error=undef"
 DESCRIBE = (
     "import importlib.util, json, sysconfig; "
+    "torch = importlib.util.find_spec('torch'); "
     "print(json.dumps({'pip': importlib.util.find_spec('pip') is not None, "
+    "'torch': list(torch.submodule_search_locations or ()) if torch else [], "
     "'known': [str(sysconfig.get_config_var(k) or '') for k in ('CC', 'CXX', 'LDSHARED', 'LDCXXSHARED')]}))"
 )
 
@@ -122,7 +124,7 @@ def build_library(library: Library, runtime: Runtime, python: Path, work: Path, 
         return BuildRun(StageResult(runtime, Stage.BUILD, PROBE, Outcome.SKIPPED, 0.0, reason), None)
     place = prepare(library.root, work / f"build-{runtime}")
     about = describe(python, place.root)
-    env = environment(place, runtime, python, about.known)
+    env = environment(place, runtime, python, about)
     steps = commands(library, place, python, pip=about.pip)
     if not steps:
         detail = f"{python} has no pip, and the library has no setup.py that could be run without it"
@@ -147,10 +149,17 @@ def prepare(root: Path, folder: Path) -> Workplace:
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """What a build has to know of the interpreter: whether it has pip, and the compilers it was built with."""
+    """What a build has to know of the interpreter: pip, the compilers it was built with, and where torch is."""
 
-    pip: bool
-    known: tuple[str, ...]
+    pip: bool = False
+    known: tuple[str, ...] = ()
+    torch: tuple[str, ...] = ()
+
+    @property
+    def hidden_from_cmake(self) -> tuple[str, ...]:
+        """CMake searches site-packages by itself and would find the TorchConfig.cmake that Python is not shown."""
+        folders = [f"{root}/share/cmake/{name}" for root in self.torch for name in ("Torch", "Caffe2")]
+        return (f"-DCMAKE_IGNORE_PATH={';'.join(folders)}",) if folders else ()
 
 
 def describe(python: Path, folder: Path) -> Interpreter:
@@ -159,17 +168,18 @@ def describe(python: Path, folder: Path) -> Interpreter:
     try:
         data = json.loads(ran.output.strip().splitlines()[-1])
     except (ValueError, IndexError):
-        return Interpreter(pip=False, known=())
-    return Interpreter(pip=bool(data["pip"]), known=tuple(data["known"]))
+        return Interpreter()
+    return Interpreter(pip=bool(data["pip"]), known=tuple(data["known"]), torch=tuple(data["torch"]))
 
 
 def environment(
-    place: Workplace, runtime: Runtime, python: Path, known: tuple[str, ...], *, dry: bool = False
+    place: Workplace, runtime: Runtime, python: Path, about: Interpreter, *, dry: bool = False
 ) -> dict[str, str]:
     """The variables of a build: the user's own, with the shims and the site hook in front."""
     env = dict(os.environ)
     env["PATH"] = os.pathsep.join([str(python.parent), env.get("PATH", os.defpath)])
-    env |= install_shims(place.bin, place.calls, env, known, dry=dry)
+    cmake = () if runtime is Runtime.TORCH else about.hidden_from_cmake
+    env |= install_shims(place.bin, place.calls, env, about.known, extra={"cmake": cmake}, dry=dry)
     flags = {name: f"{env.get(name, '')} {FLAGS}".strip() for name in ("CFLAGS", "CXXFLAGS")}
     front = [str(place.site), *filter(None, [env.get("PYTHONPATH")])]
     return (
@@ -186,7 +196,6 @@ def environment(
             "PIP_CONFIG_FILE": os.devnull,
             "MIGRATE_LENS_RUNTIME": str(runtime),
             "MIGRATE_LENS_ERRORS": str(place.errors),
-            "MIGRATE_LENS_SITE": str(place.site),
             # The copy has no .git to ask.
             "SETUPTOOLS_SCM_PRETEND_VERSION": env.get("SETUPTOOLS_SCM_PRETEND_VERSION", "0.0.0"),
             "PBR_VERSION": env.get("PBR_VERSION", "0.0.0"),

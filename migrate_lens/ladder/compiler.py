@@ -7,7 +7,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,8 +63,10 @@ class CompilerCall:
 
     @property
     def compiles(self) -> bool:
-        """Whether it turns one source into one object."""
-        return self.source is not None and self.name != "cmake" and ("-c" in self.args or "-fsyntax-only" in self.args)
+        """Whether it turns one source of the library into one object; a configuration's trials do not count."""
+        if self.source is None or "CMakeFiles" in self.source.parts:
+            return False
+        return self.name != "cmake" and ("-c" in self.args or "-fsyntax-only" in self.args)
 
     @property
     def links(self) -> bool:
@@ -78,7 +80,13 @@ class CompilerCall:
 
 
 def install_shims(
-    folder: Path, records: Path, environ: Mapping[str, str], known: Iterable[str], *, dry: bool = False
+    folder: Path,
+    records: Path,
+    environ: Mapping[str, str],
+    known: Iterable[str],
+    *,
+    extra: Mapping[str, Sequence[str]] | None = None,
+    dry: bool = False,
 ) -> dict[str, str]:
     """Puts a shim in ``folder`` for each compiler that ``environ`` reaches, and returns the variables that lead there.
 
@@ -87,6 +95,7 @@ def install_shims(
         records: where each call leaves its record.
         environ: the environment of the build.
         known: command lines that the interpreter was built with (``CC``, ``CXX``, ``LDSHARED``).
+        extra: arguments that a compiler, by its name, gets behind its own.
         dry: nothing is compiled, outputs are only touched.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -101,7 +110,7 @@ def install_shims(
         if word and os.sep not in word[0] and word[0] not in WRAPPERS and (found := shutil.which(word[0], path=path)):
             commands.setdefault(word[0], [found])
     variables = _redirected(environ, folder, path, commands)
-    _write(folder, {"records": str(records), "commands": commands, "dry": dry})
+    _write(folder, {"records": str(records), "commands": commands, "extra": dict(extra or {}), "dry": dry})
     variables["PATH"] = os.pathsep.join([str(folder), path])
     return variables
 

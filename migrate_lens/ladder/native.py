@@ -12,6 +12,7 @@ from migrate_lens.ladder.build import BuildRun
 from migrate_lens.ladder.constructs import Construct
 from migrate_lens.ladder.diagnostics import Kind, parse
 from migrate_lens.ladder.pairing import paired_units, torch_roots
+from migrate_lens.ladder.setup_errors import mentions
 from migrate_lens.ladder.torch_headers import Known, NothingKnown, TorchHeaders
 from migrate_lens.ladder.units import Ground, UnitCheck, check_units
 from migrate_lens.model import Fact, Finding, Key, Library, Outcome, Site, Stage, Symptom
@@ -169,7 +170,7 @@ def link_findings(paddle: BuildRun, torch: BuildRun) -> tuple[Finding, ...]:
         Finding(
             key=Key(Symptom.LINK_ERROR, api, ",".join(ours or missing)),
             stage=Stage.BUILD,
-            sites=_mentions(paddle.source, missing),
+            sites=tuple(sorted({site for name in missing for site in mentions(paddle.source, name)})),
             expected=f"ld finds {', '.join(f'-l{name}' for name in missing)}",
             actual=next(iter(missing.values())),
             facts=facts,
@@ -186,14 +187,3 @@ def _torch_libraries(torch: BuildRun) -> frozenset[str]:
             if arg.startswith("-L") and Path(arg[2:]).name == "lib" and Path(arg[2:]).parent.name == "torch":
                 names |= {path.name[3:].split(".")[0] for path in Path(arg[2:]).glob("lib*.so*")}
     return frozenset(names)
-
-
-def _mentions(source: Path, names: Iterable[str]) -> tuple[Site, ...]:
-    """The lines of the build files that name a library."""
-    words = re.compile("|".join(rf"['\"\s(](?:-l)?{re.escape(name)}['\"\s)]" for name in names))
-    sites = []
-    for path in (source / "setup.py", source / "setup.cfg", source / "pyproject.toml", source / "CMakeLists.txt"):
-        if path.is_file():
-            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-            sites += [Site(path.name, number) for number, line in enumerate(lines, 1) if words.search(f" {line} ")]
-    return tuple(sites)

@@ -11,7 +11,7 @@ from pathlib import Path
 from migrate_lens.ladder.compiler import CompilerCall
 from migrate_lens.model import Fact, Finding, Key, Library, Site, Stage, Symptom
 
-BUILDERS = ("setuptools", "distutils", "pip", "pyproject_hooks", "_distutils_hack", "importlib", "wheel", "runpy")
+BUILD_FILES = ("setup.py", "setup.cfg", "pyproject.toml", "CMakeLists.txt")
 _CMAKE_PACKAGE = re.compile(r'package configuration file provided by "(?P<name>[^"]+)"|Could NOT find (?P<module>\w+)')
 _CMAKE_TORCH = ("torch", "caffe2", "c10", "torchpython")
 _KEYWORD = re.compile(r"got an unexpected keyword argument '(?P<name>\w+)'")
@@ -37,6 +37,7 @@ class SetupError:
         message: its text.
         name: the missing name, where the exception says so itself.
         owner: the module or class that lacks it, where it says so.
+        callee: the framework's function that refused the arguments, where a call never got into it.
         frames: outermost first.
         cause: the exception it came from.
     """
@@ -46,6 +47,7 @@ class SetupError:
     name: str
     owner: str
     frames: tuple[Frame, ...]
+    callee: str = ""
     cause: SetupError | None = None
 
     @property
@@ -74,6 +76,7 @@ def _error(data: Mapping[str, object]) -> SetupError:
         name=str(data["name"]),
         owner=str(data["owner"]),
         frames=tuple(Frame(str(f["file"]), int(f["line"] or 0), str(f["function"]), str(f["module"])) for f in frames),
+        callee=str(data["callee"]),
         cause=_error(cause) if isinstance(cause, dict) else None,
     )
 
@@ -105,6 +108,7 @@ def _finding(error: SetupError, source: Path) -> Finding | None:
         return None
     symptom, api, detail = identify(error, source)
     site = _site(error, source)
+    sites = (site,) if site else mentions(source, api.rpartition(".")[2])
     facts: dict[str, Fact] = {
         "build_step": "setup_py",
         "construct_kind": "setup",
@@ -115,7 +119,7 @@ def _finding(error: SetupError, source: Path) -> Finding | None:
     return Finding(
         key=Key(symptom, api, detail),
         stage=Stage.BUILD,
-        sites=(site,) if site else (),
+        sites=sites,
         expected="setup runs under torch",
         actual=f"{error.kind}: {_one_line(error.message)}",
         facts=facts,
@@ -152,17 +156,23 @@ def _callee(error: SetupError, source: Path) -> str:
     inside = [index for index, frame in enumerate(error.frames) if _own(frame, source)]
     for frame in error.frames[inside[-1] + 1 if inside else 0 :]:
         if frame.module.partition(".")[0] in ("paddle", "torch"):
-            return _public(frame)
-    return ""
+            return _public(frame.module, frame.function)
+    return _public(*_split(error.callee)) if error.callee else ""
 
 
-def _public(frame: Frame) -> str:
+def _split(name: str) -> tuple[str, str]:
+    """Module and function of a dotted name: Paddle's modules are lower-case, and a class begins the rest."""
+    parts = name.split(".")
+    first = next((index for index, part in enumerate(parts) if part[:1].isupper()), len(parts) - 1)
+    return ".".join(parts[:first]), ".".join(parts[first:])
+
+
+def _public(module: str, function: str) -> str:
     """A package that re-exports its module of the same name is what the documentation speaks of."""
-    parts = frame.module.split(".")
+    parts = module.split(".")
     if len(parts) > 1 and parts[-1] in (parts[-2], "extension_utils", f"{parts[-2]}_utils"):
         parts.pop()
-    function = frame.function.removesuffix(".__init__").replace(".<locals>", "")
-    return ".".join(["torch", *parts[1:], function])
+    return ".".join(["torch", *parts[1:], function.removesuffix(".__init__").replace(".<locals>", "")])
 
 
 def _own(frame: Frame, source: Path) -> bool:
@@ -203,6 +213,18 @@ def _cmake_finding(package: str, call: CompilerCall, source: Path) -> Finding:
         facts={"build_step": "cmake", "construct_kind": "cmake", "private": False},
         evidence=tuple(line.strip() for line in call.stderr.splitlines() if package in line)[:3],
     )
+
+
+def mentions(source: Path, word: str) -> tuple[Site, ...]:
+    """The lines of the build files that name a word, for what was raised where no line is known (``python -c``)."""
+    symbol = re.compile(rf"(?<![\w.-]){re.escape(word)}\b|\.{re.escape(word)}\b|-l{re.escape(word)}\b")
+    sites = []
+    for path in (*(source / name for name in BUILD_FILES), *sorted((source / "cmake").glob("*.cmake"))):
+        if path.is_file():
+            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+            name = str(path.relative_to(source))
+            sites += [Site(name, number) for number, line in enumerate(lines, 1) if symbol.search(line)]
+    return tuple(sites)
 
 
 def _one_line(text: str) -> str:

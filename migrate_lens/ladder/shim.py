@@ -24,7 +24,10 @@ def main(argv: list[str]) -> int:
     with open(config_file, encoding="utf-8") as file:
         config = json.load(file)
     command = config["commands"][name]
-    env = _environment(os.path.dirname(os.path.abspath(config_file)))
+    # CMake looks for compilers itself and must find the shims; a compiler's own helpers must not.
+    env = (
+        dict(os.environ, LC_ALL="C") if name == "cmake" else _environment(os.path.dirname(os.path.abspath(config_file)))
+    )
     if os.environ.get(NESTED) or not _worth_a_record(name, args):
         return _plain(command + args, env)
     if config.get("dry"):
@@ -39,7 +42,7 @@ def main(argv: list[str]) -> int:
 
 def _environment(folder: str) -> dict[str, str]:
     """The caller's environment without the folder of shims, so that ccache and nvcc find the real compilers."""
-    env = dict(os.environ, LC_ALL="C", GCC_COLORS="")
+    env = dict(os.environ, LC_ALL="C", GCC_COLORS="", **{NESTED: "1"})
     parts = [part for part in env.get("PATH", "").split(os.pathsep) if os.path.abspath(part) != folder]
     env["PATH"] = os.pathsep.join(parts)
     return env
@@ -65,7 +68,6 @@ def _plain(command: list[str], env: dict[str, str]) -> int:
 
 def _forwarded(command: list[str], env: dict[str, str]) -> tuple[int, str]:
     """Runs the compiler, hands its stderr on as it comes, and keeps the first part of it."""
-    env[NESTED] = "1"
     try:
         process = subprocess.Popen(command, env=env, stderr=subprocess.PIPE)
     except OSError as error:

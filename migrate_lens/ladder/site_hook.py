@@ -2,8 +2,8 @@
 
 Written as ``sitecustomize.py`` into a private folder on PYTHONPATH, so it runs in every interpreter that a build
 starts (pip, the build backend, a ``python -c`` of a CMake file) and must not cost or change anything until one of them
-asks for torch. It imports nothing of this package. Three variables steer it: ``MIGRATE_LENS_RUNTIME`` (``torch``
-leaves torch alone), ``MIGRATE_LENS_ERRORS`` (folder for exceptions) and ``MIGRATE_LENS_SITE`` (its own folder).
+asks for torch. It imports nothing of this package. Two variables steer it: ``MIGRATE_LENS_RUNTIME`` (``torch``
+leaves torch alone) and ``MIGRATE_LENS_ERRORS`` (folder for exceptions).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import importlib.machinery
 import importlib.util
 import json
 import os
+import re
 import sys
 import time
 import traceback
@@ -110,15 +111,32 @@ def describe(error: BaseException) -> dict[str, object]:
         "message": str(error)[:4000],
         "name": str(getattr(error, "name", None) or ""),
         "owner": str(getattr(owner, "__name__", "") or type(owner).__name__) if owner is not None else "",
+        "callee": refused_callee(error),
         "frames": frames[:50] + frames[50:][-50:],
         "argv": sys.argv[:4],
         "cause": describe(cause) if cause is not None else None,
     }
 
 
+def refused_callee(error: BaseException) -> str:
+    """Module and name of the function that did not take the arguments of a call, which has no frame of its own."""
+    refused = re.match(r"([\w.]+)\(\) (?:got|missing|takes)", str(error)) if isinstance(error, TypeError) else None
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if refused is None or not frames:
+        return ""
+    names = dict(frames[-1].f_globals, **frames[-1].f_locals)
+    holders = [names, *(vars(value) for value in names.values() if isinstance(value, ModuleType))]
+    head, _, rest = refused[1].partition(".")
+    for holder in holders:
+        found = holder.get(head)
+        if str(getattr(found, "__module__", "")).partition(".")[0] in ("paddle", "torch"):
+            return ".".join(filter(None, [found.__module__, head, rest]))
+    return ""
+
+
 def chain() -> None:
     """Runs the ``sitecustomize`` that this one stands in front of."""
-    mine = os.environ.get("MIGRATE_LENS_SITE", "")
+    mine = os.path.dirname(os.path.abspath(__file__))
     rest = [entry for entry in sys.path if os.path.abspath(entry) != mine]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", rest)
     if spec is not None and spec.loader is not None:

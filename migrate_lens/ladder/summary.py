@@ -13,6 +13,8 @@ from migrate_lens.ladder.setup_errors import SetupError
 
 _LIMIT = 300
 _WRAPPERS = ("CalledProcessError", "CompileError", "LinkError", "SystemExit", "RuntimeError", "DistutilsExecError")
+# pip shows what the build wrote between these two lines, and talks about itself before and after.
+_PIP_BOX = re.compile(r"\[\d+ lines of output\]\n(.*?)\n\s*\[end of output\]", re.DOTALL)
 _NOISE = re.compile(
     r"^(?:\[notice\]|note:|hint:|See above|error: (?:subprocess-exited|metadata-generation|legacy-install)"
     r"|ERROR: Failed building|ERROR: Could not build wheels|╰─>|× |│|\s*$|.*This error originates)"
@@ -69,7 +71,9 @@ def _place(error: SetupError, source: Path) -> str:
 
 
 def _last_line(ran: Ran) -> str:
-    lines = [line.strip() for line in ran.output.splitlines() if not _NOISE.match(line.strip())]
+    boxed = _PIP_BOX.findall(ran.output)
+    text = boxed[-1] if boxed else ran.output
+    lines = [line.strip() for line in text.splitlines() if not _NOISE.match(line.strip())]
     said = [line for line in lines if re.match(r"(?:\w+\.)*\w*(?:Error|Exception|error|ERROR)\b", line)]
     return _short((said or lines or [f"exit status {ran.returncode}"])[-1])
 

@@ -93,8 +93,8 @@ def test_types_that_the_registry_cannot_carry_are_named_as_a_schema_would() -> N
 
 def test_a_dispatch_macro_is_the_cause_of_the_errors_in_its_body(tmp_path: Path) -> None:
     (tmp_path / "a.cc").write_text(
-        'void f(at::Tensor x) {\n  AT_DISPATCH_ALL_TYPES(x.type(), "f", [&] {\n    scalar_t* p = x.data_ptr<scalar_t>();\n'
-        "    at::bincount(x);\n  });\n}\n"
+        'void f(at::Tensor x) {\n  AT_DISPATCH_ALL_TYPES(x.type(), "f", [&] {\n'
+        "    scalar_t* p = x.data_ptr<scalar_t>();\n    at::bincount(x);\n  });\n}\n"
     )
     text = (
         "a.cc:3:5: error: 'scalar_t' was not declared in this scope\n"
