@@ -15,13 +15,14 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from migrate_lens.classify import classify
 from migrate_lens.library import discover
-from migrate_lens.model import Gap, Runtime
-from migrate_lens.pipeline import examine_probe
+from migrate_lens.model import Gap, Outcome, Runtime, Stage
+from migrate_lens.investigate import baseline, investigate
 from migrate_lens.trace.bench import Bench, Setting
 from migrate_lens.trace.worker import Worker
 
@@ -56,8 +57,14 @@ def diagnose(bench: Bench, path: Path) -> tuple[Gap, ...]:
     library = discover(path)
     paths = {r: () for r in Runtime}
     setting = Setting(library, paths, (), 60.0)
-    found, _ = examine_probe(bench, setting, library.probes[0])
-    return classify(found)
+    probe = library.probes[0]
+    base, result, observed = baseline(bench, setting, Stage.RUN, probe)
+    if result.outcome is not Outcome.PASSED:
+        return ()
+    users = {module.partition(".")[0] for module in base.trace.users} - {"__main__"}
+    setting = replace(setting, scope=tuple(sorted(users)))
+    done = investigate(bench, setting, Stage.RUN, probe, base, observed, lambda _: None, stop_at_first=False)
+    return classify(done.findings)
 
 
 def run(cases: list[dict[str, Any]], root: Path) -> Iterator[tuple[dict[str, Any], str, tuple[Gap, ...], float]]:

@@ -163,5 +163,5 @@ def _raising(trial: Trial, divergence: Divergence) -> Event | None:
 
 
 def _in_graph(event: Event) -> bool:
-    made = event.what == "call" and tag(event.value) == "T" and event.value[5]
+    made = event.what == "call" and tag(event.value) == "T" and event.value[5] and "=" not in event.flags
     return bool(made and references(event.inputs) and event.api.rpartition(".")[2] not in _BACKWARD)

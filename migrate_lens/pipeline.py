@@ -1,24 +1,260 @@
-"""One function per command; no printing."""
+"""One function per command; no printing. Options in, a report out."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import platform
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from migrate_lens.investigate import baseline, investigate
-from migrate_lens.model import Finding, Probe, Stage, StageResult
+from migrate_lens import ladder
+from migrate_lens.classify import classify, load_rules
+from migrate_lens.config import Options
+from migrate_lens.investigate import Investigation, baseline, investigate
+from migrate_lens.library import discover
+from migrate_lens.model import (
+    Environment, Finding, FirstDivergence, Library, Outcome, Probe, ProbeKind, Report, Runtime, Skipped, Stage,
+    StageResult, TraceSummary,
+)  # fmt: skip
 from migrate_lens.trace.bench import Bench, Run, Setting
+from migrate_lens.trace.worker import Worker
+
+Progress = Callable[[str], None]
+TRACES = "traces"
 
 
-def scope_of(setting: Setting, base: Run) -> tuple[str, ...]:
-    """The compat scope: the library's own packages, and the packages that were seen to import torch."""
-    seen = {module.partition(".")[0] for module in base.trace.users} - {"__main__"}
-    return tuple(sorted(seen | set(setting.library.packages)))
+def diagnose(options: Options, progress: Progress) -> Report:
+    """Climb the ladder under torch, then under Paddle, and name every gap.
+
+    Raises:
+        LensError: the path, the configuration, an interpreter or a rule is wrong.
+    """
+    library = discover(options.path, options.probes, options.configured)
+    load_rules()
+    with _bench(options) as (bench, torch, paddle, folder):
+        progress("starting torch and paddle")
+        environments = (torch.environment(), paddle.environment())
+        climb = _Climb(options, library, bench, folder, progress)
+        verdict = climb.run()
+        _keep_traces(climb, options)
+    return climb.report(environments, verdict)
 
 
-def examine_probe(bench: Bench, setting: Setting, probe: Probe) -> tuple[tuple[Finding, ...], tuple[StageResult, ...]]:
-    base, result, observed = baseline(bench, setting, Stage.RUN, probe)
-    if result.outcome != "passed":
-        return (), (result,)
-    setting = replace(setting, scope=setting.scope or scope_of(setting, base))
-    done = investigate(bench, setting, Stage.RUN, probe, base, observed, lambda _: None, stop_at_first=False)
-    return done.findings, (result, *done.stages)
+@contextmanager
+def _bench(options: Options) -> Iterator[tuple[Bench, Worker, Worker, Path]]:
+    """A pair of workers, and a private folder that is gone afterwards."""
+    with (
+        tempfile.TemporaryDirectory(prefix="migrate-lens-", ignore_cleanup_errors=True) as name,
+        Worker(options.torch_python, "torch") as torch,
+        Worker(options.paddle_python, "paddle", keep_torch=options.keep_torch) as paddle,
+    ):
+        folder = Path(name)
+        yield Bench(torch, paddle, folder), torch, paddle, folder
+
+
+def _keep_traces(climb: _Climb, options: Options) -> None:
+    """Torch's traces stay in the state folder: reproductions are made from what they recorded."""
+    kept = options.state / TRACES
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.mkdir()
+    for number, (_, run) in enumerate(climb.bases):
+        shutil.copyfile(run.file, kept / f"{number}.trace")
+
+
+@dataclass
+class _Climb:
+    """One diagnosis on its way up the ladder; ``run`` gives the verdict, ``report`` all that was met."""
+
+    options: Options
+    library: Library
+    bench: Bench
+    folder: Path
+    progress: Progress
+    stages: list[StageResult] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    traces: list[TraceSummary] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    bases: list[tuple[Probe, Run]] = field(default_factory=list)
+    first: FirstDivergence | None = None
+    setting: Setting = field(init=False)
+
+    def __post_init__(self) -> None:
+        paths: dict[Runtime, tuple[Path, ...]] = {runtime: () for runtime in Runtime}
+        self.setting = Setting(self.library, paths, self.options.scope, self.options.timeout)
+
+    # -- rungs ---------------------------------------------------------------------------------------------------
+
+    def run(self) -> str:
+        """Climb; ``baseline_failed``, ``gaps`` or ``no_gaps``."""
+        if not self._build() or not self._imports() or not self._probes():
+            return "baseline_failed"
+        self._tests()
+        return "gaps" if self.findings else "no_gaps"
+
+    def _build(self) -> bool:
+        library, options = self.library, self.options
+        if library.build is None or not library.build.native or library.build.kind == "jit":
+            return True
+        self.progress("build: under torch")
+        ours = ladder.build_library(library, Runtime.TORCH, options.torch_python, self.folder, timeout=options.timeout)
+        self.stages.append(ours.result)
+        self.notes.extend(ours.notes)
+        if not ours.passed:
+            return ours.result.outcome is Outcome.SKIPPED
+        self.progress("build: under paddle")
+        theirs = ladder.build_library(
+            library, Runtime.PADDLE, options.paddle_python, self.folder, timeout=options.timeout
+        )
+        self.stages.append(theirs.result)
+        self.progress("build: looking at every unit")
+        report = ladder.compare_builds(library, ours, theirs, options.paddle_python, self.folder, options.timeout)
+        self.findings.extend(report.findings)
+        self.notes.extend([*theirs.notes, *report.notes])
+        self._installed(ours.target, theirs.target)
+        if not theirs.passed and not report.findings:
+            self.findings.append(_unexplained(theirs.result))
+        return True
+
+    def _installed(self, ours: Path | None, theirs: Path | None) -> None:
+        paths = {Runtime.TORCH: _folders(ours), Runtime.PADDLE: _folders(theirs), Runtime.PADDLE_GLOBAL: _folders(theirs)}
+        built, other = _extensions(ours), _extensions(theirs)
+        self.setting = replace(self.setting, paths=paths, unbuilt=tuple(sorted(built - other)))
+
+    def _imports(self) -> bool:
+        if self.library.script is not None or not self.library.packages:
+            return True
+        names = tuple(p for p in self.library.packages if p in {m.partition(".")[0] for m in self.library.modules})
+        probe = Probe(ProbeKind.IMPORTS, "import " + ", ".join(names or self.library.packages), None, names)
+        return not names or self._climb_to(Stage.IMPORT, probe, given=True)
+
+    def _probes(self) -> bool:
+        """Probes that the user named must run under torch; of those that were found, one must."""
+        given = self.library.probes_from != "found"
+        done = [self._climb_to(Stage.RUN, probe, given=given) for probe in self.library.probes]
+        return all(done) if given else any(done) or not done
+
+    def _tests(self) -> None:
+        if self.options.tests:
+            for path in self.library.tests:
+                spec = path.relative_to(self.library.root).as_posix()
+                self._climb_to(Stage.TEST, Probe(ProbeKind.PYTEST, spec, path), given=False)
+
+    def _climb_to(self, stage: Stage, probe: Probe, *, given: bool) -> bool:
+        """One probe on both sides; whether it runs under torch."""
+        self.progress(f"{stage}: {probe.spec} under torch")
+        run, result, observed = baseline(self.bench, self.setting, stage, probe)
+        failed = _parts_failed(run)
+        if result.outcome is Outcome.PASSED and probe.kind is ProbeKind.IMPORTS and failed:
+            self.skipped.extend(Skipped(name, f"does not import under torch: {fate}") for name, fate in failed.items())
+            probe = replace(probe, modules=tuple(m for m in probe.modules if m not in failed))
+            if not probe.modules:
+                result = replace(result, outcome=Outcome.FAILED, detail=next(iter(self.skipped[-1:])).reason)
+            else:
+                run, result, observed = baseline(self.bench, self.setting, stage, probe)
+        if result.outcome is not Outcome.PASSED and not given:
+            self.skipped.append(Skipped(probe.spec, f"does not run under torch: {result.detail}"))
+            return False
+        self.stages.append(result)
+        if result.outcome is not Outcome.PASSED:
+            return False
+        self._compare(stage, probe, run, observed)
+        return True
+
+    def _compare(self, stage: Stage, probe: Probe, run: Run, observed: bool) -> None:
+        self.bases.append((probe, run))
+        self.setting = replace(self.setting, scope=self.options.scope or self._scope(run))
+        done = investigate(
+            self.bench, self.setting, stage, probe, run, observed, self.progress, stop_at_first=self.options.stop_at_first
+        )
+        self._take(done, run)
+
+    def _scope(self, run: Run) -> tuple[str, ...]:
+        """The library's own packages, and the packages that were seen to import torch."""
+        seen = {module.partition(".")[0] for module in run.trace.users} - {"__main__", "__probe__"}
+        return tuple(sorted(seen | set(self.library.packages) | set(self.setting.scope)))
+
+    def _take(self, done: Investigation, run: Run) -> None:
+        self.stages.extend(done.stages)
+        self.notes.extend(done.notes)
+        self.skipped.extend(Skipped(name, f"not observed: {why}") for name, why in run.trace.refused)
+        self.first = self.first or done.first
+        if done.summary is not None:
+            self.traces.append(done.summary)
+        target = self.setting.paths[Runtime.PADDLE]
+        for finding in done.findings:
+            self._add(finding, target[0] if target else None)
+
+    def _add(self, finding: Finding, target: Path | None) -> None:
+        """A finding; one about loading an extension is named by what it misses, follow-on ones are folded."""
+        linked = ladder.link_findings(finding.actual, self.library, target)
+        if linked and finding.key.symptom.value in ("exception", "missing_api", "import_error"):
+            for each in linked:
+                self._add_once(each)
+            return
+        if self.setting.unbuilt and _of_unbuilt(finding, self.setting.unbuilt):
+            return
+        self._add_once(finding)
+
+    def _add_once(self, finding: Finding) -> None:
+        for index, known in enumerate(self.findings):
+            if known.key == finding.key:
+                sites = tuple(dict.fromkeys((*known.sites, *finding.sites)))
+                self.findings[index] = replace(known, sites=sites)
+                return
+        self.findings.append(finding)
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def report(self, environments: tuple[Environment, Environment], verdict: str) -> Report:
+        """All that was met."""
+        gaps = classify(self.findings) if verdict == "gaps" else ()
+        skipped = tuple(dict.fromkeys((*self.library.skipped, *self.skipped)))
+        return Report(
+            self.library, *environments, platform.platform(), self._shown_scope(), tuple(self.stages), tuple(self.traces),
+            self.first, gaps, skipped, verdict, tuple(dict.fromkeys(self.notes)),
+        )  # fmt: skip
+
+    def _shown_scope(self) -> tuple[str, ...]:
+        if self.setting.scope:
+            return self.setting.scope
+        return (self.library.script.stem,) if self.library.script else ()
+
+
+def _folders(target: Path | None) -> tuple[Path, ...]:
+    return (target,) if target else ()
+
+
+def _extensions(target: Path | None) -> set[str]:
+    """Dotted names of the extension modules below a folder: ``pkg/_C.cpython-311-x86_64-linux-gnu.so`` is ``pkg._C``."""
+    if target is None:
+        return set()
+    found = set()
+    for path in target.rglob("*.so"):
+        relative = path.relative_to(target)
+        found.add(".".join((*relative.parts[:-1], relative.name.partition(".")[0].removesuffix("_pd_"))))
+    return found
+
+
+def _parts_failed(run: Run) -> dict[str, str]:
+    ending = run.trace.ending
+    return {n: fate for n, fate in ending.value.items() if fate != "passed"} if ending.how == "parts" else {}
+
+
+def _of_unbuilt(finding: Finding, unbuilt: tuple[str, ...]) -> bool:
+    """Whether a finding only says again that an extension was not built."""
+    api = finding.key.api
+    if api.startswith("torch.ops.") or any(api == n or api.startswith(f"{n}.") for n in unbuilt):
+        return True
+    return "ImportError" in finding.actual and any(n.rpartition(".")[2] in finding.actual for n in unbuilt)
+
+
+def _unexplained(result: StageResult) -> Finding:
+    """A build that fails under Paddle and that no diagnostic explains: never silent."""
+    from migrate_lens.model import Key, Symptom
+
+    key = Key(Symptom.COMPILE_ERROR, "the build under paddle", str(result.outcome))
+    return Finding(key, Stage.BUILD, (), "builds", result.detail, {"build_step": "setup_py"}, (result.detail,))

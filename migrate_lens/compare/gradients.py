@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate_lens.encoded import difference
+from migrate_lens.encoded import difference, tensors
 from migrate_lens.events import Event, Trace
 
 
@@ -16,9 +16,10 @@ def culprit(want: Trace, got: Trace) -> Event | None:
     for event in reversed(want.events):
         mine, theirs = want.gradients.get(event.key), got.gradients.get(event.key)
         if mine and theirs and _differs(mine, theirs):
-            consumers = [e for e in want.events if e.key != event.key and _takes(e, event)]
+            consumers = [e for e in want.events if e.key != event.key and _takes(e, event) and _makes(e)]
             equal = [e for e in consumers if not _differs_at(e, want, got)]
-            return made[equal[0].key] if equal else None
+            if equal:
+                return made[equal[0].key]
     return None
 
 
@@ -33,6 +34,11 @@ def _differs_at(event: Event, want: Trace, got: Trace) -> bool:
 def _takes(consumer: Event, producer: Event) -> bool:
     serials = {serial for serial, _ in producer.serials}
     return any(serial in serials for serial in references(consumer.inputs))
+
+
+def _makes(event: Event) -> bool:
+    """Whether an event makes a tensor that takes part in the graph, and is not its receiver handed back."""
+    return any(t[5] for t in tensors(event.value)) and "=" not in event.flags
 
 
 def references(inputs: tuple[object, ...]) -> list[int]:
