@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from migrate_lens.audit.guards import guard_of, literal_of
-from migrate_lens.audit.knowledge import ATTRIBUTES, CUSTOM_OP, DISTINCTIVE, SAME, TENSOR, result_of
+from migrate_lens.audit.knowledge import ATTRIBUTES, CUSTOM_OP, DISTINCTIVE, GROUP, SAME, TENSOR, result_of
 from migrate_lens.audit.record import CERTAIN, GUESS, LIKELY, Use
 
 SURE = {"=": CERTAIN, "~": LIKELY, "?": GUESS}
@@ -161,13 +161,19 @@ class Expressions:
         for index, arg in enumerate(node.args):
             found = self.visit(arg)
             first = first if index else found
+            self.hand_on(found, target, arg)
         for keyword in node.keywords:
-            self.visit(keyword.value)
+            self.hand_on(self.visit(keyword.value), target, keyword.value)
         if not target:
             return self.plain_call(node, func, first)
         if target[0] in "%$":
             return ""
         return self.torch_call(node, target, line, then)
+
+    def hand_on(self, found: str, target: str, arg: ast.expr) -> None:
+        """A process group that goes to something that is not torch's."""
+        if found[1:] == GROUP and found[0] in MARKS and not target.startswith("torch."):
+            self.note("handed", GROUP, arg.lineno, SURE[found[0]], value=GROUP)
 
     def torch_call(self, node: ast.Call, target: str, line: int, then: str) -> str:
         """A call whose callee is torch's."""

@@ -24,6 +24,7 @@ class Reader(Expressions):
 
     def __init__(self, seeds: dict[str, str]) -> None:
         super().__init__(seeds)
+        self.globals = self.scopes[0]
         self.imports: list[tuple[int, str, tuple[str, ...], str]] = []
         self.waiting: list[tuple[Any, Class | None, list[dict[str, str]], str]] = []
 
@@ -63,7 +64,8 @@ class Reader(Expressions):
         """``from torch import nn``; other modules are kept for the import graph and for re-exports."""
         module = node.module or ""
         if node.level or module.partition(".")[0] != "torch":
-            self.imports.append((node.level, module, tuple(alias.name for alias in node.names), self.at))
+            names = tuple(f"{one.name}={one.asname}" if one.asname else one.name for one in node.names)
+            self.imports.append((node.level, module, names, self.at))
             for alias in node.names:
                 self.hide(alias.asname or alias.name)
             return ""
@@ -363,6 +365,16 @@ def scan_python(source: bytes, path: str, seeds: dict[str, str] | None = None) -
         return Scan(reason="nested too deeply to read", torch=True)
     finally:
         sys.setrecursionlimit(limit)
-    uses = dict.fromkeys(reader.uses)
-    return Scan(tuple(uses), tuple(dict.fromkeys(reader.imports)), exports(reader.scopes[0]), ignores(source), "", True)
+    uses, imports = dict.fromkeys(reader.uses), dict.fromkeys(reader.imports)
+    return Scan(
+        tuple(uses), tuple(imports), exports(reader.globals), ignores(source), "", bool(uses), first_import(tree)
+    )
+
+
+def first_import(tree: ast.Module) -> int:
+    """Where the module begins to import; ``__future__`` is no import."""
+    for node in tree.body:
+        if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and node.module != "__future__"):
+            return node.lineno
+    return 0
 

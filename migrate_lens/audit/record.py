@@ -50,6 +50,7 @@ class Scan(NamedTuple):
         ignores: (line, rules) of ``# migrate-lens: ignore[...]`` comments; no rules means all.
         reason: why it could not be read; empty if it was.
         torch: whether the file names torch at all.
+        first_import: line of the first import at module level, 0 if there is none.
     """
 
     uses: tuple[Use, ...] = ()
@@ -58,6 +59,7 @@ class Scan(NamedTuple):
     ignores: tuple[tuple[int, tuple[str, ...]], ...] = ()
     reason: str = ""
     torch: bool = False
+    first_import: int = 0
 
     def plain(self) -> tuple[Any, ...]:
         """The form that ``marshal`` stores."""

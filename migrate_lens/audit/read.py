@@ -1,0 +1,95 @@
+"""A tree and a store, in; the scan of every file, out: unchanged files are not opened."""
+
+from __future__ import annotations
+
+import gc
+import re
+from pathlib import Path
+
+from migrate_lens.audit import reach
+from migrate_lens.audit.native import scan_cmake, scan_native, scan_pyproject
+from migrate_lens.audit.python import ignores, scan_python
+from migrate_lens.audit.record import Scan
+from migrate_lens.audit.store import Store
+from migrate_lens.audit.tree import Source, Tree
+
+FROM = re.compile(rb"^([ \t]*)from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]*(\([^)]*\)|[^\n#;]*)", re.MULTILINE)
+PLAIN = re.compile(rb"^([ \t]*)import[ \t]+([\w., \t]+)", re.MULTILINE)
+FIRST = re.compile(rb"^(?:from[ \t]+(?!__future__)[\w.]+[ \t]+import|import)\b", re.MULTILINE)
+NAME = re.compile(rb"(\w+)(?:\s+as\s+(\w+))?")
+NATIVE_WORDS = (b"torch", b"TORCH", b"at::", b"c10", b"ATen", b"pybind", b"CUDA_HOME", b".attr(")
+CHAIN = 4  # how many modules a re-export of torch may pass through
+
+Seeds = tuple[tuple[str, str], ...]
+
+
+def scan_source(source: Source, seeds: Seeds) -> Scan:
+    """Read one file; what cannot be read is a scan with a reason."""
+    try:
+        data = Path(source.file).read_bytes()
+    except OSError as error:
+        return Scan(reason=f"cannot be read: {error.strerror}")
+    if source.lang == "cpp":
+        return scan_native(data, source.path) if any(word in data for word in NATIVE_WORDS) else Scan()
+    if source.lang == "cmake":
+        return scan_cmake(data, source.path)
+    if source.lang == "toml":
+        return scan_pyproject(data, source.path)
+    if seeds or b"torch" in data or b"ctypes" in data:
+        return scan_python(data, source.path, dict(seeds))
+    first = FIRST.search(data)
+    line = data.count(b"\n", 0, first.start()) + 1 if first else 0
+    return Scan(imports=plain_imports(data), ignores=ignores(data), first_import=line)
+
+
+def plain_imports(data: bytes) -> tuple[tuple[int, str, tuple[str, ...], str], ...]:
+    """The imports of a file that never says torch, found by their text: it is on the way to those that do."""
+    found = []
+    for indent, dots, module, names in FROM.findall(data):
+        pairs = [(name.decode(), alias.decode()) for name, alias in NAME.findall(re.sub(rb"#[^\n]*", b"", names))]
+        joined = tuple(f"{name}={alias}" if alias else name for name, alias in pairs)
+        found.append((len(dots), module.decode("ascii", "replace"), joined, "call" if indent else "import"))
+    for indent, names in PLAIN.findall(data):
+        for name in names.decode("ascii", "replace").split(","):
+            found.append((0, name.split(" as ")[0].strip(), (), "call" if indent else "import"))
+    return tuple(dict.fromkeys(found))
+
+
+def read_tree(tree: Tree, store: Store) -> dict[str, Scan]:
+    """The scan of every file; files that import a re-export of torch are read again with what that says."""
+    collecting = gc.isenabled()
+    gc.disable()  # a syntax tree has no cycles: collecting while it grows costs a third of the time
+    try:
+        scans = {source.path: scan_or_kept(source, store, ()) for source in tree.sources}
+        follow_exports(tree, scans, store)
+    finally:
+        if collecting:
+            gc.enable()
+    store.save({source.path for source in tree.sources} | {f"{source.path}\0" for source in tree.sources})
+    return scans
+
+
+def scan_or_kept(source: Source, store: Store, seeds: Seeds) -> Scan:
+    """A kept scan if the file is as it was; scans with seeds are kept beside those without."""
+    key = f"{source.path}\0" if seeds else source.path
+    kept = store.get(key, source.size, source.changed, seeds)
+    if kept is None:
+        kept = scan_source(source, seeds)
+        store.put(key, source.size, source.changed, seeds, kept)
+    return kept
+
+
+def follow_exports(tree: Tree, scans: dict[str, Scan], store: Store) -> None:
+    """Read those files again whose imports bring torch names from the library's own modules."""
+    by_path = {source.path: source for source in tree.sources if source.lang == "python"}
+    modules = reach.Modules(list(by_path))
+    done: dict[str, Seeds] = {}
+    for _ in range(CHAIN):
+        wanted = {path: seeds for path, seeds in reach.seeds(modules, scans).items() if done.get(path) != seeds}
+        if not wanted:
+            return
+        for path, seeds in wanted.items():
+            scans[path] = scan_or_kept(by_path[path], store, seeds)
+        done |= wanted
+
+
