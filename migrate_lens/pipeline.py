@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import shutil
 import tempfile
@@ -19,11 +20,12 @@ from migrate_lens.model import (
     Environment, Finding, FirstDivergence, Library, Outcome, Probe, ProbeKind, Report, Runtime, Skipped, Stage,
     StageResult, TraceSummary,
 )  # fmt: skip
+from migrate_lens.state import write
 from migrate_lens.trace.bench import Bench, Run, Setting
 from migrate_lens.trace.worker import Worker
 
 Progress = Callable[[str], None]
-TRACES = "traces"
+TRACES, INDEX = "traces", "index.json"
 
 
 def diagnose(options: Options, progress: Progress) -> Report:
@@ -62,6 +64,20 @@ def _keep_traces(climb: _Climb, options: Options) -> None:
     kept.mkdir()
     for number, (_, run) in enumerate(climb.bases):
         shutil.copyfile(run.file, kept / f"{number}.trace")
+    write(kept / INDEX, json.dumps(_index(climb, options), indent=1))
+
+
+def _index(climb: _Climb, options: Options) -> dict[str, object]:
+    """What the traces are of, and how the diagnosis was asked for."""
+    probes = [
+        {"trace": f"{number}.trace", "kind": str(probe.kind), "spec": probe.spec, "path": str(probe.path or "")}
+        for number, (probe, _) in enumerate(climb.bases)
+    ]
+    pythons = {"torch_python": str(options.torch_python), "paddle_python": str(options.paddle_python)}
+    return {
+        "path": str(options.path.resolve()), **pythons, "keep_torch": options.keep_torch, "timeout": options.timeout,
+        "probes": probes, "asked": [*options.probes],
+    }  # fmt: skip
 
 
 @dataclass
