@@ -157,7 +157,8 @@ def _undeclared(diagnostic: Diagnostic, known: Known) -> tuple[str, str] | None:
     if diagnostic.at == diagnostic.site:
         spelled = _extended(spelled, diagnostic.site)
     if spelled.startswith("std::"):
-        return spelled, "standard"
+        # A type that has no such member is what a failed overload leaves behind, not a name that is missing.
+        return None if re.match(r"(?:class|struct) ", diagnostic.owner) else (spelled, "standard")
     if not of_framework(spelled):
         return None
     api = documented(spelled)
@@ -221,7 +222,8 @@ def _call(diagnostic: Diagnostic) -> tuple[str, str] | None:
 
 
 def _short(arguments: str) -> str:
-    return re.sub(r"\b(?:const|class|struct) |&|\s+$", "", arguments).replace("<brace-enclosed initializer list>", "{}")
+    text = re.sub(r"[^,(]*<lambda\(.*\)>", "lambda", arguments).replace("<brace-enclosed initializer list>", "{}")
+    return re.sub(r"\b(?:const|class|struct) |&|\s+$", "", text)
 
 
 def _schema_construct(diagnostic: Diagnostic) -> tuple[str, str] | None:

@@ -217,8 +217,9 @@ def _of_newer_language(unit: Unit, found: Sequence[Diagnostic], ground: Ground) 
     again = parse(ran.output, unit.cwd, ground.own)
     if ran.timed_out or any(d.kind is Kind.HEADER and not _stands(d) for d in again):
         return []
-    still = {(d.site, d.message) for d in again}
-    return [d for d in found if d.kind is not Kind.HEADER and (d.site, d.message) not in still]
+    # Not the whole message: what g++ suggests instead ("did you mean") differs with the standard.
+    still = {(d.site, d.kind, d.name) for d in again}
+    return [d for d in plain if (d.site, d.kind, d.name) not in still]
 
 
 def torch_name(diagnostic: Diagnostic, known: Known) -> bool:

@@ -207,3 +207,13 @@ def test_the_compat_layers_own_spelling_is_replaced_by_torchs() -> None:
     assert documented("torch::DispatchKey::Meta") == "c10::DispatchKey::Meta"
     assert documented("at::TensorBase::narrow") == "at::Tensor::narrow"
     assert documented("torch::full_like") == "torch::full_like"
+
+
+def test_a_failed_overload_is_named_once_and_without_its_inner_workings(tmp_path: Path) -> None:
+    (tmp_path / "a.cc").write_text('m.impl("b", [](const at::Tensor& x) { return x; });\n')
+    text = (
+        "a.cc:1:7: error: no matching function for call to "
+        "'torch::CppFunction::CppFunction(init_2(torch::Library&)::<lambda(const at::Tensor&)>)'\n"
+        "a.cc:1:7: error: no type named 'type' in 'struct std::enable_if<false, void>'\n"
+    )
+    assert names(constructs(text, tmp_path)) == ["torch::CppFunction(lambda)"]
