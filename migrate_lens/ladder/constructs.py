@@ -222,7 +222,7 @@ def _call(diagnostic: Diagnostic) -> tuple[str, str] | None:
 
 
 def _short(arguments: str) -> str:
-    text = re.sub(r"[^,(]*<lambda\(.*\)>", "lambda", arguments).replace("<brace-enclosed initializer list>", "{}")
+    text = re.sub(r"[^,]*<lambda\(.*\)>", "lambda", arguments).replace("<brace-enclosed initializer list>", "{}")
     return re.sub(r"\b(?:const|class|struct) |&|\s+$", "", text)
 
 
