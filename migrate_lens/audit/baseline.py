@@ -59,6 +59,8 @@ def changed_since(root: Path, revision: str) -> frozenset[str]:
             done = subprocess.run(["git", "-C", str(root), *command], capture_output=True, text=True, check=True)
         except (OSError, subprocess.CalledProcessError) as error:
             detail = getattr(error, "stderr", "") or str(error)
-            raise UsageError(f"git cannot say what changed since {revision}: {detail}", "name a revision that exists") from error
+            raise UsageError(
+                f"git cannot say what changed since {revision}: {detail}", "name a revision that exists"
+            ) from error
         found.update(filter(None, done.stdout.split("\0")))
     return frozenset(found)

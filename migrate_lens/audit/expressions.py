@@ -1,4 +1,4 @@
-"""Expressions of one Python file: a syntax node in, the torch name or class that it stands for out, uses noted on the way.
+"""Expressions of one Python file: a syntax node in, the torch name or class that it stands for out; uses are noted.
 
 A type is a string: ``torch.nn`` is the torch name itself, ``=torch.Tensor`` an instance (``=`` certain, ``~`` by flow,
 ``?`` by convention), ``~[]torch.Tensor`` a sequence of them, ``~torch.Tensor>view`` a member not yet used, ``$`` the
@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from migrate_lens.audit.guards import guard_of, literal_of
-from migrate_lens.audit.knowledge import ATTRIBUTES, CUSTOM_OP, DISTINCTIVE, GROUP, SAME, TENSOR, result_of
+from migrate_lens.audit.knowledge import ATTRIBUTES, CUSTOM_OP, DISTINCTIVE, GROUP, TENSOR, result_of
 from migrate_lens.audit.record import CERTAIN, GUESS, LIKELY, Use
 
 SURE = {"=": CERTAIN, "~": LIKELY, "?": GUESS}
@@ -38,7 +38,7 @@ class Class:
 class Expressions:
     """Handlers by node class; the statements of the reader call them."""
 
-    handlers: dict[type, Handler] = {}
+    handlers: ClassVar[dict[type, Handler]] = {}
 
     def __init__(self, seeds: dict[str, str]) -> None:
         self.uses: list[Use] = []
@@ -292,7 +292,7 @@ class Expressions:
     def constant(self, node: ast.Constant) -> str:
         """Only strings that speak of torch or its tool chain are of interest."""
         text = node.value
-        if text.__class__ is str and 4 < len(text) < 120 and STRING.fullmatch(text):  # type: ignore[arg-type]
+        if isinstance(text, str) and 4 < len(text) < 120 and STRING.fullmatch(text):
             self.note("string", "", node.lineno, value=text)
         return ""
 
@@ -351,56 +351,6 @@ class Expressions:
             self.note("patch", f"{base}.{target.attr}", target.end_lineno or target.lineno)
         else:
             self.settle(base, target.value)
-
-    # -- annotations --------------------------------------------------------------------------------------------------
-
-    def annotation(self, node: Any) -> str:
-        """The class that an annotation names; its torch names are noted as annotations."""
-        if node is None:
-            return ""
-        if node.__class__ is ast.Constant:
-            return self.string_annotation(node)
-        if node.__class__ is ast.BinOp:
-            return self.annotation(node.left) or self.annotation(node.right)
-        if node.__class__ is ast.Subscript:
-            return self.generic_annotation(node)
-        if node.__class__ not in (ast.Name, ast.Attribute):
-            self.anything(node)
-            return ""
-        found = self.chain(node)
-        if "." not in found or found[0] in MARKS or found[0] in "%$":
-            return ""
-        self.note("annotation", found, node.end_lineno, value="lazy" if self.lazy else "")
-        return f"={SAME.get(found, found)}"
-
-    def string_annotation(self, node: ast.Constant) -> str:
-        """``"torch.Tensor"``: parsed only if it names torch or could be an imported class."""
-        text = node.value
-        if not isinstance(text, str) or len(text) > 200:
-            return ""
-        try:
-            inner = ast.parse(text.strip(), mode="eval").body
-        except (SyntaxError, ValueError, MemoryError, RecursionError):
-            return ""
-        for below in ast.walk(inner):
-            if hasattr(below, "lineno"):
-                below.lineno = below.end_lineno = node.lineno  # type: ignore[attr-defined]
-        lazy, self.lazy = self.lazy, True
-        found = self.annotation(inner)
-        self.lazy = lazy
-        return found
-
-    def generic_annotation(self, node: ast.Subscript) -> str:
-        """``Optional[X]`` is an X; ``list[X]`` a sequence of X; of other generics only the names are noted."""
-        head = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        found = [self.annotation(part) for part in parts]
-        self.annotation(node.value)
-        if head in ("Optional", "Union", "Annotated", "Final"):
-            return next((one for one in found if one), "")
-        if head.lower() in ("list", "sequence", "tuple", "iterable") and found and found[0]:
-            return found[0] if "[]" in found[0] else f"{found[0][0]}[]{found[0][1:]}"
-        return ""
 
 
 Expressions.handlers = {

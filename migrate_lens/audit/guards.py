@@ -18,7 +18,10 @@ GUARDS = (
     ("hasattr", re.compile(r"\bhasattr\b|\bgetattr\b")),
     ("main", re.compile(r"__name__")),
     ("version", re.compile(r"(?<![nN])version|_ge_|_GE_|greater_or_equal|_ROCM|is_rocm|HIP\b|\bhip\b", re.I)),
-    ("cuda", re.compile(r"is_available|is_cuda|is_npu|is_xpu|device_count|_available\b|has_cuda|is_scripting|is_compiling")),
+    (
+        "cuda",
+        re.compile(r"is_available|is_cuda|is_npu|is_xpu|device_count|_available\b|has_cuda|is_scripting|is_compiling"),
+    ),
     ("option", re.compile(r"find_spec|is_installed|HAS_|_AVAILABLE|_INSTALLED|is_initialized")),
 )
 
@@ -26,9 +29,9 @@ GUARDS = (
 def guard_of(test: ast.expr) -> str:
     """What a condition makes optional: asked of the names in it."""
     names = " ".join(
-        node.id if node.__class__ is ast.Name else node.attr  # type: ignore[attr-defined]
+        node.id if isinstance(node, ast.Name) else node.attr
         for node in ast.walk(test)
-        if node.__class__ is ast.Name or node.__class__ is ast.Attribute
+        if isinstance(node, ast.Name | ast.Attribute)
     )
     return next((guard for guard, pattern in GUARDS if pattern.search(names)), "") if names else ""
 

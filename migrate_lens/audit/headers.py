@@ -15,7 +15,9 @@ NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)+
 DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w+)((?:[^\\\n]|\\\n|\\.)*)", re.MULTILINE)
 TOKEN = re.compile(r"[{}();]")
 SPACE_SCOPE = re.compile(r"\b(?:inline\s+)?namespace\b|extern\s*$")
-TYPE_SCOPE = re.compile(r"\b(?:class|struct|union)\s+(?:[A-Z_0-9]+(?:\([^)]*\))?\s+)*(\w+)\s*(?:final\s*)?(?::[^:].*)?$", re.S)
+TYPE_SCOPE = re.compile(
+    r"\b(?:class|struct|union)\s+(?:[A-Z_0-9]+(?:\([^)]*\))?\s+)*(\w+)\s*(?:final\s*)?(?::[^:].*)?$", re.S
+)
 ENUM_SCOPE = re.compile(r"\benum\b(?:\s+(?:class|struct))?\s*(\w+)?")
 ALIAS = re.compile(r"\busing\s+(?:typename\s+)?(?:[\w:<>]*::)?(\w+)\s*(?:=|$)|\btypedef\b.*?(\w+)\s*$", re.S)
 CALLABLE = re.compile(r"(~?\w+|operator\s*\W{1,3})\s*(?:<[^<>]*>)?\s*$")

@@ -1,9 +1,11 @@
 """What anyone knows about torch's own types: which class a call returns, which names belong to one class only.
 
-Facts about torch, in; a receiver's type, out. No verdict about Paddle is kept here: those are asked of the installed one.
+Facts about torch, in; a receiver's type, out. No verdict about Paddle is kept here: those are asked.
 """
 
 from __future__ import annotations
+
+from migrate_lens.audit.record import words
 
 TENSOR = "torch.Tensor"
 CTX = "torch.autograd.function.FunctionCtx"
@@ -39,7 +41,7 @@ RETURNS = {
 }
 
 # Root and Tensor functions whose result is no tensor.
-NO_TENSOR = frozenset(
+NO_TENSOR = words(
     "numel dim ndimension item tolist is_tensor is_storage is_complex is_floating_point is_nonzero equal typename "
     "load save manual_seed seed initial_seed get_rng_state set_rng_state set_default_dtype set_default_device compile "
     "set_printoptions get_num_threads set_num_threads no_grad enable_grad inference_mode set_grad_enabled autocast "
@@ -47,10 +49,12 @@ NO_TENSOR = frozenset(
     "broadcast_tensors where_ nonzero_tuple unique unique_consecutive max min sort topk kthvalue mode median nanmedian "
     "cummax cummin qr svd lu eig symeig slogdet frexp aminmax histogramdd backward stride size element_size data_ptr "
     "storage untyped_storage storage_offset numpy is_contiguous is_pinned get_device type register_hook is_cuda "
-    "compiled_with_cxx11_abi vmap split_with_sizes memory_format finfo iinfo is_inference nelement".split()
+    "compiled_with_cxx11_abi vmap split_with_sizes memory_format finfo iinfo is_inference nelement"
 )
 
-TENSOR_SPACES = frozenset(("torch", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special", "torch.Tensor"))
+TENSOR_SPACES = frozenset(
+    ("torch", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special", "torch.Tensor")
+)
 
 # Attributes of a known receiver and the class that they hold.
 ATTRIBUTES = {
@@ -115,5 +119,7 @@ def result_of(api: str) -> str:
     if space in TENSOR_SPACES:
         if name in PAIRS:
             return f"[]{TENSOR}"
-        return "" if name in NO_TENSOR or name.startswith(("is_", "set_", "get_", "_")) or name[:1].isupper() else TENSOR
+        return (
+            "" if name in NO_TENSOR or name.startswith(("is_", "set_", "get_", "_")) or name[:1].isupper() else TENSOR
+        )
     return api if name[:1].isupper() else ""

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from migrate_lens.audit.python import ignores
-from migrate_lens.audit.record import CERTAIN, GUESS, LIKELY, Scan, Use
+from migrate_lens.audit.record import CERTAIN, GUESS, LIKELY, Scan, Use, words
 
 COMMENT = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]((?:ATen|c10|torch|caffe2)/[^>"\n]+)[>"]', re.MULTILINE)
@@ -15,8 +15,12 @@ DEFINE = re.compile(r"^[ \t]*#[ \t]*(?:define|ifdef|ifndef|undef)[ \t]+(\w+)", r
 NAME = re.compile(r"(?<![\w:])((?:at|torch|c10)(?:::\w+)+)")
 MACRO = re.compile(r"\b((?:TORCH|AT|C10|CAFFE2|PYBIND11)_[A-Z0-9_]*[A-Z0-9])\b(?=\s*\(([^\n,()]*))")
 LIBRARY = re.compile(r"\b(TORCH_LIBRARY(?:_IMPL|_FRAGMENT)?)\s*\(\s*(\w+)\s*,\s*(?:(\w+)\s*,\s*)?(\w+)\s*\)")
-TENSOR_NAME = re.compile(r"\b(?:at|torch)::Tensor\b\s*(?:const\b\s*)?[&*]*\s*(\w+)\s*(?=[,;=){(])|\bauto\s*&?\s+(\w+)\s*=\s*(?:at|torch)::[a-z]\w*\(")
-STREAM_NAME = re.compile(r"\bCUDAStream\b\s*(?:const\b\s*)?[&*]*\s*(\w+)\s*(?=[,;=){(])|\bauto\s*&?\s+(\w+)\s*=\s*(?:at|c10)::cuda::get\w*Stream\w*\(")
+TENSOR_NAME = re.compile(
+    r"\b(?:at|torch)::Tensor\b\s*(?:const\b\s*)?[&*]*\s*(\w+)\s*(?=[,;=){(])|\bauto\s*&?\s+(\w+)\s*=\s*(?:at|torch)::[a-z]\w*\("
+)
+STREAM_NAME = re.compile(
+    r"\bCUDAStream\b\s*(?:const\b\s*)?[&*]*\s*(\w+)\s*(?=[,;=){(])|\bauto\s*&?\s+(\w+)\s*=\s*(?:at|c10)::cuda::get\w*Stream\w*\("
+)
 METHOD = re.compile(r"(\w+|\)|\])\s*(?:\.|->)\s*([a-zA-Z_]\w*)\s*(?=\(|<[\w:]+>\s*\()")
 MODULE = re.compile(r'(?:\b(\w+)\s*=\s*)?\bpy(?:bind11)?::module_?::import\(\s*"(torch[\w.]*)"\s*\)')
 ATTR = re.compile(r'(\w+|\))\s*\.\s*attr\(\s*"(\w+)"\s*\)')
@@ -31,9 +35,9 @@ CMAKE = re.compile(
 )
 REQUIRES = re.compile(r"^\s*(?:build-)?requires\s*=\s*\[([^\]]*)\]", re.MULTILINE)
 # Methods that among C++ classes in such sources only a tensor has: enough where the receiver's type is not in sight.
-TENSOR_ONLY = frozenset(
+TENSOR_ONLY = words(
     "narrow cuda index_select masked_fill masked_select index_put_ scalar_type unsqueeze squeeze flatten permute "
-    "contiguous is_cuda is_contiguous expand_as toType new_empty new_zeros numpy_T sum_to_size to_sparse".split()
+    "contiguous is_cuda is_contiguous expand_as toType new_empty new_zeros numpy_T sum_to_size to_sparse"
 )
 NUMBERED = re.compile(r"\d")
 
@@ -57,7 +61,12 @@ def scan_native(source: bytes, path: str) -> Scan:
     own = {match[1] for match in DEFINE.finditer(text.text)}
     uses = [use for part in PARTS for use in part(text)]
     kept = sorted({use for use in uses if use.event != "macro" or use.api not in own}, key=lambda use: use.line)
-    return Scan(uses=tuple(kept), exports=tuple((name, "macro") for name in sorted(own)), ignores=ignores(source), torch=bool(kept))
+    return Scan(
+        uses=tuple(kept),
+        exports=tuple((name, "macro") for name in sorted(own)),
+        ignores=ignores(source),
+        torch=bool(kept),
+    )
 
 
 def includes(text: Text) -> Iterator[Use]:
@@ -88,7 +97,9 @@ def macros(text: Text) -> Iterator[Use]:
             continue
         end = text.text.find(";", match.end())
         streamed = re.search(r"\)\s*<<", text.text[match.end() : end if end > 0 else match.end()])
-        yield Use("macro", match[1], text.line(match.start()), then="<<" if streamed else "", value=match[2].strip()[:40])
+        yield Use(
+            "macro", match[1], text.line(match.start()), then="<<" if streamed else "", value=match[2].strip()[:40]
+        )
 
 
 def libraries(text: Text) -> Iterator[Use]:
@@ -174,4 +185,3 @@ def scan_pyproject(source: bytes, path: str) -> Scan:
             line = raw.count("\n", 0, match.start(1) + entry.start()) + 1
             found.append(Use("requires", "torch", line, CERTAIN))
     return Scan(uses=tuple(found), ignores=ignores(source), torch=bool(found))
-

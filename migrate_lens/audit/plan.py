@@ -63,8 +63,10 @@ def validation(scans: Mapping[str, Scan], near: Nearness, native: bool) -> tuple
     scope = "{" + ", ".join(repr(name) for name in packages) + "}"
     steps = []
     if native or any(role_of(path) == "build" for path in scans):
-        steps.append("build: python -c \"import paddle; paddle.enable_compat(); import runpy; "
-                     "runpy.run_path('setup.py', run_name='__main__')\" build_ext --inplace")
+        steps.append(
+            'build: python -c "import paddle; paddle.enable_compat(); import runpy; '
+            "runpy.run_path('setup.py', run_name='__main__')\" build_ext --inplace"
+        )
     for name in packages[:3]:
         steps.append(f'import: python -c "import paddle; paddle.enable_compat(scope={scope}); import {name}"')
     steps.append("run: migrate-lens diagnose . --probe SMALLEST_PROGRAM")

@@ -8,6 +8,7 @@ import sys
 import warnings
 from typing import Any
 
+from migrate_lens.audit.annotations import Annotations
 from migrate_lens.audit.expressions import Class, Expressions, Handler
 from migrate_lens.audit.guards import guard_of, guard_of_try
 from migrate_lens.audit.knowledge import CTX, CUSTOM_OP, TENSOR
@@ -19,7 +20,7 @@ LAYER = re.compile(r"torch\.nn\.(?:\w+\.)*[A-Z]\w*")
 STATIC = frozenset(("staticmethod",))
 
 
-class Reader(Expressions):
+class Reader(Annotations):
     """Handlers for statements; function bodies at module level wait until all module-level names are known."""
 
     def __init__(self, seeds: dict[str, str]) -> None:
@@ -148,7 +149,7 @@ class Reader(Expressions):
         kind = self.owner.kind if self.owner else ""
         if kind == "function" and node.name in ("forward", "backward", "setup_context", "jvp", "vjp"):
             self.inside = f"autograd.{node.name}"
-        elif not self.inside or self.at == "call" and self.waiting is not None and self.inside.startswith("autograd"):
+        elif not self.inside or (self.at == "call" and self.waiting is not None and self.inside.startswith("autograd")):
             self.inside = "forward" if kind == "module" and node.name == "forward" else ""
         at, self.at = self.at, "call"
         self.block(node.body)
@@ -196,10 +197,10 @@ class Reader(Expressions):
         """Bind each target to the value's type; an unpacked call says so."""
         unpack = "unpack" if isinstance(node.targets[0], ast.Tuple) else ""
         value = node.value
-        found = self.call(value, unpack) if value.__class__ is ast.Call else self.visit(value)  # type: ignore[arg-type]
+        found = self.call(value, unpack) if value.__class__ is ast.Call else self.visit(value)
         for target in node.targets:
             if target.__class__ is ast.Name:
-                self.assign_name(target, value, found)  # type: ignore[arg-type]
+                self.assign_name(target, value, found)
             else:
                 self.bind(target, found)
         return ""
@@ -289,7 +290,13 @@ class Reader(Expressions):
             return ""
         if self.inside == "autograd.backward" and isinstance(value, ast.Tuple):
             nones = sum(isinstance(part, ast.Constant) and part.value is None for part in value.elts)
-            self.note("return", "torch.autograd.Function.backward", node.lineno, positional=len(value.elts), value=f"none:{nones}")
+            self.note(
+                "return",
+                "torch.autograd.Function.backward",
+                node.lineno,
+                positional=len(value.elts),
+                value=f"none:{nones}",
+            )
         self.visit(value)
         return ""
 
@@ -377,4 +384,3 @@ def first_import(tree: ast.Module) -> int:
         if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and node.module != "__future__"):
             return node.lineno
     return 0
-

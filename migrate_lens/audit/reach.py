@@ -1,4 +1,4 @@
-"""Which modules importing a package runs: scans with their imports in; for each file how near it is, and re-exports, out."""
+"""Which modules importing a package runs: scans in; for each file how near it is, and re-exports of torch, out."""
 
 from __future__ import annotations
 
@@ -78,13 +78,19 @@ def closure(modules: Modules, scans: Mapping[str, Scan], start: list[str]) -> se
 
 def entries(modules: Modules, scans: Mapping[str, Scan], start: list[str]) -> dict[str, bool]:
     """For each package file that begins an import: whether torch is behind it."""
-    return {path: any(scans[other].torch for other in closure(modules, scans, [path]) if other in scans) for path in start}
+    return {
+        path: any(scans[other].torch for other in closure(modules, scans, [path]) if other in scans) for path in start
+    }
 
 
 def seeds(modules: Modules, scans: Mapping[str, Scan]) -> dict[str, tuple[tuple[str, str], ...]]:
     """For each file, the names that it imports from a module of this library that has them from torch."""
     found: dict[str, tuple[tuple[str, str], ...]] = {}
-    exports = {modules.name_of[path]: dict(scan.exports) for path, scan in scans.items() if scan.exports and path in modules.name_of}
+    exports = {
+        modules.name_of[path]: dict(scan.exports)
+        for path, scan in scans.items()
+        if scan.exports and path in modules.name_of
+    }
     for path, scan in scans.items():
         own = []
         for level, module, names, _ in scan.imports:

@@ -91,5 +91,3 @@ def follow_exports(tree: Tree, scans: dict[str, Scan], store: Store) -> None:
         for path, seeds in wanted.items():
             scans[path] = scan_or_kept(by_path[path], store, seeds)
         done |= wanted
-
-

@@ -7,12 +7,17 @@ from typing import Any, NamedTuple
 CERTAIN, LIKELY, GUESS = "certain", "likely", "guess"
 
 
+def words(text: str) -> frozenset[str]:
+    """A set of names, written as text."""
+    return frozenset(text.split())
+
+
 class Use(NamedTuple):
     """One thing that a source does with torch.
 
     Attributes:
-        event: import, read, call, method, attribute, base, decorator, isinstance, annotation, getattr, patch, string, str,
-            return, load; in native sources include, name, method, macro, library, attr, string, cmake.
+        event: import, read, call, method, attribute, base, decorator, isinstance, annotation, getattr, patch, string,
+            str, handed, return, load; in native sources include, name, method, macro, library, attr, string, cmake.
         api: the torch name, resolved; a header, a CMake variable or a string's kind where there is none.
         line: 1-based line of the name itself.
         sure: certain (through imports), likely (by flow), guess (by convention).

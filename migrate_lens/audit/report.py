@@ -28,7 +28,7 @@ def audit_tree(
     near = gather.Nearness(scans)
     found, suppressed = gather.collect(gather.entry_uses(scans, near), judge, near)
     gaps = gather.rank(gather.gap_of(key, rows) for key, rows in found.items())
-    kept = [one for one in map(lambda gap: narrowed(gap, only), gaps) if one is not None]
+    kept = [one for gap in gaps if (one := narrowed(gap, only)) is not None]
     fresh = [one for one in kept if known is None or not known.has(one)]
     unread = [Skipped(path, scan.reason) for path, scan in scans.items() if scan.reason]
     return LibraryAudit(

@@ -16,12 +16,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from migrate_lens.audit.record import Use
+from migrate_lens.audit.record import Use, words
 from migrate_lens.errors import RuleError
 from migrate_lens.model import Category, Decision, Layer, Symptom
 
 FACTS: Mapping[str, str] = {
-    "event": "what the source does: import, read, call, method, attribute, base, decorator, isinstance, annotation, ...",
+    "event": "what the source does: import, read, call, method, attribute, base, isinstance, ...",
     "api": "the torch name, resolved through imports and flow",
     "sure": "certain, likely or guess",
     "guard": "what makes the site optional: import, hasattr, version, cuda, option, main, type_checking, or empty",
@@ -35,8 +35,8 @@ FACTS: Mapping[str, str] = {
     "lang": "python, cpp, cmake or toml",
     "private": "a part of the torch name begins with one underscore",
 }
-KEYS = frozenset(
-    "title why instead symptom layer category decision weight over_verdict when example counterexample references".split()
+KEYS = words(
+    "title why instead symptom layer category decision weight over_verdict under when example counterexample references"
 )
 WEIGHTS = {"high": 3.0, "medium": 2.0, "low": 1.0}
 PRIVATE = re.compile(r"\._(?!_)")
@@ -46,7 +46,7 @@ Condition = re.Pattern[str] | bool
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule; ``id`` is the file's stem."""
+    """One rule; ``id`` is the file's stem, ``under`` the name of the gap, if all sites are one."""
 
     id: str
     title: str
@@ -58,6 +58,7 @@ class Rule:
     decision: Decision
     weight: float
     over_verdict: bool
+    under: str
     when: tuple[tuple[str, Condition], ...]
     examples: tuple[tuple[str, str], ...]
     counterexamples: tuple[tuple[str, str], ...]
@@ -91,7 +92,7 @@ def facts_of(use: Use, role: str, lang: str) -> dict[str, Any]:
         "value": use.value,
         "role": role,
         "lang": lang,
-        "private": bool(PRIVATE.search(use.api)),
+        "private": bool(PRIVATE.search(use.api)) and not use.api.startswith("torch.ops."),
     }
 
 
@@ -142,6 +143,7 @@ def read_rule(path: Path) -> Rule:
             decision=Decision(raw["decision"]),
             weight=WEIGHTS[raw["weight"]],
             over_verdict=raw.get("over_verdict", False),
+            under=raw.get("under", ""),
             when=tuple((name, condition(wanted)) for name, wanted in raw["when"].items()),
             examples=cases(raw, "example"),
             counterexamples=cases(raw, "counterexample"),

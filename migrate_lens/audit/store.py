@@ -42,7 +42,9 @@ class Store:
     """The kept scans of one library."""
 
     def __init__(self, folder: Path | None, root: str) -> None:
-        self.file = folder / f"scans-{hashlib.blake2b(root.encode(), digest_size=10).hexdigest()}.bin" if folder else None
+        self.file = (
+            folder / f"scans-{hashlib.blake2b(root.encode(), digest_size=10).hexdigest()}.bin" if folder else None
+        )
         self.stamp = stamp()
         self.rows: Rows = self._load()
         self.fresh = False

@@ -1,4 +1,4 @@
-"""What torch and the installed Paddle have: two interpreters or a saved file in; a ``Surface`` that answers by name out.
+"""What torch and the installed Paddle have: two interpreters or a file in; a ``Surface`` that answers by name out.
 
 Each framework is asked once per version and commit, in a process of its own; the answer is kept in the cache folder.
 """
@@ -37,7 +37,7 @@ class Answer:
     """What both frameworks said about one name.
 
     Attributes:
-        verdict: present, missing, fake, other_kind, or unknown (torch itself has no such name, or it is made at run time).
+        verdict: present, missing, fake, other_kind, or unknown (torch itself has no such name).
         name: the shortest part of the name that decides: a missing module rather than everything in it.
         kind: torch's kind of that part.
         paddle: Paddle's kind.
@@ -86,8 +86,10 @@ class Surface:
     def _native(self) -> dict[str, dict[str, Any]]:
         sides = self.document["native"]
         return {
-            side: {key: {name: frozenset(v) for name, v in value.items()} if key == "methods" else frozenset(value)
-                   for key, value in sides[side].items()}
+            side: {
+                key: {name: frozenset(v) for name, v in value.items()} if key == "methods" else frozenset(value)
+                for key, value in sides[side].items()
+            }
             for side in ("torch", "paddle")
         }
 
@@ -154,7 +156,9 @@ def load(file: Path) -> Surface:
         if document["schema"] == SCHEMA and {"names", "torch", "paddle", "native"} <= document.keys():
             return Surface(document)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StateError(f"cannot read the surface {file}: {error}", "save one with: audit --save-surface FILE") from error
+        raise StateError(
+            f"cannot read the surface {file}: {error}", "save one with: audit --save-surface FILE"
+        ) from error
     raise StateError(f"{file} is not a surface of schema {SCHEMA}", "save a new one with: audit --save-surface FILE")
 
 
@@ -221,7 +225,11 @@ def ask(python: Path, arguments: list[str], out: Path) -> None:
             [python, str(WORKER), *arguments], capture_output=True, text=True, check=False, timeout=600, cwd=out.parent
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise RuntimeUnavailable(f"{python} could not be asked: {error}", "name another interpreter, or --surface FILE") from error
+        raise RuntimeUnavailable(
+            f"{python} could not be asked: {error}", "name another interpreter, or --surface FILE"
+        ) from error
     if not out.is_file():
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-        raise RuntimeUnavailable(f"{arguments[0]} in {python} gave no answer: {last}", "import it by hand, or --surface FILE")
+        raise RuntimeUnavailable(
+            f"{arguments[0]} in {python} gave no answer: {last}", "import it by hand, or --surface FILE"
+        )

@@ -17,6 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from migrate_lens.audit.record import words
 from migrate_lens.errors import LibraryError
 from migrate_lens.model import Skipped
 
@@ -27,21 +28,45 @@ LANGUAGES = {
     ".cmake": "cmake",
 }
 NAMED = {"CMakeLists.txt": "cmake", "pyproject.toml": "toml"}
-NOT_SOURCES = frozenset(
-    ".git .hg .svn .tox .nox .venv venv __pycache__ node_modules .mypy_cache .ruff_cache .pytest_cache .eggs .migrate-lens "
-    "site-packages dist-packages".split()
+NOT_SOURCES = words(
+    ".git .hg .svn .tox .nox .venv venv __pycache__ node_modules .mypy_cache .ruff_cache .pytest_cache .eggs "
+    ".migrate-lens site-packages dist-packages"
 )
 LARGEST = 16 << 20
 ROLE_PARTS = {
     **dict.fromkeys(("test", "tests", "testing", "unittests", "ci", ".github", ".circleci"), "test"),
     **dict.fromkeys(
-        "example examples demo demos docs doc tutorial tutorials benchmark benchmarks bench notebooks samples scripts "
-        "gallery gallery_src third_party 3rdparty thirdparty vendor packaging tools".split(),
+        [
+            "example",
+            "examples",
+            "demo",
+            "demos",
+            "docs",
+            "doc",
+            "tutorial",
+            "tutorials",
+            "benchmark",
+            "benchmarks",
+            "bench",
+            "notebooks",
+            "samples",
+            "scripts",
+            "gallery",
+            "gallery_src",
+            "third_party",
+            "3rdparty",
+            "thirdparty",
+            "vendor",
+            "packaging",
+            "tools",
+        ],
         "example",
     ),
     **dict.fromkeys(("cmake", "buildsystem"), "build"),
 }
-BUILD_FILES = frozenset(("setup.py", "build.py", "build_backend.py", "custom_build.py", "CMakeLists.txt", "pyproject.toml"))
+BUILD_FILES = frozenset(
+    ("setup.py", "build.py", "build_backend.py", "custom_build.py", "CMakeLists.txt", "pyproject.toml")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +182,19 @@ def unpack(archive: Path, folder: Path) -> None:
             wanted = [m for m in members if m.isfile() and language_of(os.path.basename(m.name))]
             members.extractall(folder, wanted, filter="data")
     except (tarfile.TarError, zipfile.BadZipFile, OSError, EOFError) as error:
-        raise LibraryError(f"{archive} cannot be read: {error}", "name a folder, a file, a wheel or an sdist") from error
+        raise LibraryError(
+            f"{archive} cannot be read: {error}", "name a folder, a file, a wheel or an sdist"
+        ) from error
 
 
 def stripped(tree: Tree) -> tuple[tuple[Source, ...], tuple[Skipped, ...]]:
     """An sdist's only top folder is not part of its paths."""
     tops = {source.path.partition("/")[0] for source in tree.sources}
-    if len(tops) != 1 or any("/" not in source.path for source in tree.sources) or (tree.root / tops.copy().pop() / "__init__.py").exists():
+    if (
+        len(tops) != 1
+        or any("/" not in source.path for source in tree.sources)
+        or (tree.root / tops.copy().pop() / "__init__.py").exists()
+    ):
         return tree.sources, tree.skipped
     cut = len(tops.pop()) + 1
     return tuple(Source(s.path[cut:], s.file, s.lang, s.size, s.changed) for s in tree.sources), tree.skipped
@@ -174,7 +205,9 @@ def installed(name: str) -> Tree:
     try:
         found = metadata.distribution(name)
     except (metadata.PackageNotFoundError, ValueError) as error:
-        raise LibraryError(f"no such file, folder or installed distribution: {name}", "name a path that exists") from error
+        raise LibraryError(
+            f"no such file, folder or installed distribution: {name}", "name a path that exists"
+        ) from error
     root = Path(str(found.locate_file("")))
     sources = []
     for entry in found.files or ():

@@ -1,23 +1,21 @@
-"""One use, in; what is wrong with it, out: a name that both frameworks were asked for, or a pattern that a rule knows."""
+"""One use, in; what is wrong with it, out: a name that both frameworks were asked for, or what a rule knows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from migrate_lens.audit.record import Use
+from migrate_lens.audit.record import Use, words
 from migrate_lens.audit.rules import PRIVATE, Rule, RuleSet
 from migrate_lens.audit.surface import Answer, Surface
 from migrate_lens.audit_model import ASKED, RULE
 from migrate_lens.model import Category, Decision, Key, Layer, Symptom
 
-NAMED = frozenset("import read call method attribute base decorator isinstance getattr annotation attr".split())
+NAMED = words("import read call method attribute base decorator isinstance getattr annotation attr")
 CALLS = frozenset(("call", "method", "decorator"))
 TYPE_USES = frozenset(("call", "isinstance", "base", "decorator"))
 # Instances whose members can be asked by class; places, dtypes and contexts are other classes under compat.
-ASKED_OWNERS = frozenset(
-    "torch.Tensor torch.nn.Module torch.cuda.Stream torch.cuda.Event torch.distributed.ProcessGroup".split()
-)
+ASKED_OWNERS = words("torch.Tensor torch.nn.Module torch.cuda.Stream torch.cuda.Event torch.distributed.ProcessGroup")
 NATIVE = {"include": "headers", "name": "names", "macro": "macros"}
 NATIVE_CLASSES = {"Tensor": "Tensor", "CUDAStream": "CUDAStream", "torch::Library": "Library"}
 
@@ -47,7 +45,19 @@ class Judge:
 
     def judge(self, use: Use, role: str, lang: str) -> tuple[Finding, ...]:
         """Everything that is wrong with one use; lines are those of the use."""
-        key = (use.event, use.api, use.sure, use.at, use.inside, use.keywords, use.positional, use.then, use.value, role, lang)
+        key = (
+            use.event,
+            use.api,
+            use.sure,
+            use.at,
+            use.inside,
+            use.keywords,
+            use.positional,
+            use.then,
+            use.value,
+            role,
+            lang,
+        )
         if key not in self.memo:
             self.memo[key] = tuple(self.findings(use, role, lang))
         return self.memo[key]
@@ -96,19 +106,17 @@ class Judge:
         return self.surface.ask(use.api).verdict if use.event in NAMED else "unknown"
 
 
-MEMBER_OWNERS = ASKED_OWNERS | frozenset(
-    "torch.device torch.dtype torch.Size torch.Generator torch.autograd.function.FunctionCtx torch.cuda.DeviceProperties "
-    "torch.library.Library torch.library.CustomOpDef torch.finfo torch.iinfo".split()
+MEMBER_OWNERS = ASKED_OWNERS | words(
+    "torch.device torch.dtype torch.Size torch.Generator torch.autograd.function.FunctionCtx "
+    "torch.cuda.DeviceProperties torch.library.Library torch.library.CustomOpDef torch.finfo torch.iinfo"
 )
 
 
 def of_rule(rule: Rule, use: Use) -> Finding:
     """A finding in the words of a rule."""
-    api = use.api or use.value or rule.id
+    api = rule.under or use.api or use.value or rule.id
     key = Key(rule.symptom, api, rule.id)
-    return Finding(
-        key, rule.layer, rule.category, rule.decision, rule.id, RULE, rule.weight, -1, rule.title, rule.why
-    )
+    return Finding(key, rule.layer, rule.category, rule.decision, rule.id, RULE, rule.weight, -1, rule.title, rule.why)
 
 
 def missing(answer: Answer) -> Finding:

@@ -1,4 +1,4 @@
-"""What an installed framework has: run as a program in its interpreter; a list of torch names in (Paddle), one JSON file out.
+"""What an installed framework has: a program run in its interpreter; torch names in (Paddle), one JSON file out.
 
 ``python surface.py torch OUT`` writes every torch name with its kind and its parameters.
 ``python surface.py paddle OUT NAMES`` reads that file back, asks Paddle's torch proxy for each name while real torch is
@@ -22,11 +22,11 @@ from typing import Any
 
 BOGUS = "migrate_lens_no_such_keyword"
 PRIVATE_ROOTS = ("torch._dynamo", "torch._subclasses", "torch._inductor", "torch._functorch", "torch._higher_order_ops")
-# Classes whose members are asked one by one: what a scanner can know the type of. A list of torch's nouns, not of verdicts.
-HOLDERS = frozenset(
+# Classes whose members are asked one by one: those that a scanner can know the type of.
+HOLDERS = (
     "torch.Tensor torch.Size torch.device torch.dtype torch.Generator torch.cuda.Stream torch.cuda.Event torch.Stream "
     "torch.Event torch.nn.Module torch.nn.Parameter torch.distributed.ProcessGroup torch.distributed.Work "
-    "torch.autograd.Function torch.autograd.function.FunctionCtx torch.library.Library torch.finfo torch.iinfo".split()
+    "torch.autograd.Function torch.autograd.function.FunctionCtx torch.library.Library torch.finfo torch.iinfo"
 )
 SIGNATURE = re.compile(r"\w+\(([^)]*(?:\([^)]*\)[^)]*)*)\)\s*->\s*([^\n]*)")
 PARAMETER = re.compile(r"^\*{0,2}(\w+)")
@@ -86,7 +86,7 @@ def describe(value: object) -> list[Any]:
 
 
 def torch_modules() -> list[str]:
-    """Import what torch documents, and what is private but used outside; the names of all modules that are then loaded."""
+    """Import what torch documents, and what is private but used outside; the names of all loaded modules."""
     import torch
 
     for name in (*sorted(public_modules(list(torch.__path__), "torch.")), *PRIVATE_ROOTS):
@@ -109,7 +109,7 @@ def public_modules(path: list[str], prefix: str) -> Iterator[str]:
 
 
 def from_torch(value: object) -> bool:
-    """Whether a name found in a torch module is torch's own, and not ``os`` or ``Optional`` that it happens to import."""
+    """Whether a name found in a torch module is torch's own, and not something that it imports."""
     if isinstance(value, types.ModuleType):
         return value.__name__.partition(".")[0] == "torch"
     owner = getattr(value, "__module__", None)
@@ -133,11 +133,11 @@ def torch_names() -> dict[str, list[Any]]:
         found[module_name] = ["module", None, ""]
         for name in list(vars(module)):
             value = vars(module)[name]
-            if name.startswith("__") and name != "__version__" or not from_torch(value):
+            if (name.startswith("__") and name != "__version__") or not from_torch(value):
                 continue
             full = f"{module_name}.{name}"
             found[full] = seen.setdefault(id(value), describe(value))
-            if isinstance(value, type) and full in HOLDERS:
+            if isinstance(value, type) and full in HOLDERS.split():
                 for member, raw in members(value):
                     function = raw.__func__ if isinstance(raw, classmethod | staticmethod) else raw
                     found[f"{full}.{member}"] = seen.setdefault(id(function), describe_member(function))
@@ -194,7 +194,8 @@ def rejected(value: Any, names: list[str]) -> tuple[list[str], list[str]]:
     The call carries a keyword that nothing accepts, so binding fails and the body never runs; Python and Paddle's own
     parsers name the first keyword that they do not know.
     """
-    refused, unclear = [], []
+    refused: list[str] = []
+    unclear: list[str] = []
     for name in names:
         if name == "*":
             continue
@@ -227,9 +228,14 @@ def is_fake(value: object) -> bool:
     return False
 
 
-def safe_to_ask(value: object) -> bool:
-    """Whether binding is checked before anything else happens: plain functions and layer classes, not ``*args`` wrappers."""
-    target = value.__init__ if isinstance(value, type) else value
+def constructor(cls: type) -> Any:
+    """What a class is called with."""
+    return inspect.getattr_static(cls, "__init__")
+
+
+def safe_to_ask(value: Any) -> bool:
+    """Whether binding is checked before anything else happens: no open ``**kwargs`` takes part."""
+    target: Any = constructor(value) if isinstance(value, type) else value
     while getattr(target, "__wrapped__", None) is not None:
         target = target.__wrapped__
     code = getattr(target, "__code__", None)

@@ -1,0 +1,100 @@
+"""An audit, in; schema 1 as one JSON document, out: the gaps of a diagnosis, with reach and rank beside them."""
+
+from __future__ import annotations
+
+import json
+
+from .. import __version__
+from ..audit_model import AuditGap, AuditReport, LibraryAudit, Plan
+
+SCHEMA = 1
+
+
+def render(report: AuditReport) -> str:
+    """The document; gaps of all libraries in one list, each library's own in the report's order."""
+    return json.dumps(document(report), indent=1) + "\n"
+
+
+def document(report: AuditReport) -> dict[str, object]:
+    """The document as plain values; ``library`` names the first library for programs that audit only one."""
+    first = report.libraries[0]
+    return {
+        "schema": SCHEMA,
+        "tool": {"name": "migrate-lens", "version": __version__},
+        "library": {"name": first.name, "root": first.root},
+        "environment": {"torch": _identity(report.torch), "paddle": _identity(report.paddle)},
+        "libraries": [_library(library) for library in report.libraries],
+        "holding_back": [{"api": api, "libraries": list(names)} for api, names in report.holding],
+        "stages": [],
+        "traces": [],
+        "gaps": [
+            _gap(one, library.name, rank) for library in report.libraries for rank, one in enumerate(library.gaps, 1)
+        ],
+        "skipped": [
+            {"library": library.name, "path": one.path, "reason": one.reason}
+            for library in report.libraries
+            for one in library.skipped
+        ],
+        "verdict": "gaps" if any(library.gaps for library in report.libraries) else "no_gaps",
+    }
+
+
+def _identity(pair: tuple[str, str]) -> dict[str, str]:
+    return {"version": pair[0], "commit": pair[1]}
+
+
+def _library(library: LibraryAudit) -> dict[str, object]:
+    return {
+        "name": library.name,
+        "root": library.root,
+        "grade": library.grade,
+        "files": library.files,
+        "torch_files": library.torch_files,
+        "uses": library.uses,
+        "gaps": len(library.gaps),
+        "suppressed": library.suppressed,
+        "plan": _plan(library.plan),
+        "apis": [{"api": api, "verdict": verdict, "uses": uses} for api, verdict, uses in library.apis],
+    }
+
+
+def _plan(plan: Plan) -> dict[str, object]:
+    return {
+        "kind": plan.kind,
+        "control_plane": plan.control_plane,
+        "first_patch": plan.first_patch,
+        "unchanged": list(plan.unchanged),
+        "changed": {layer: list(files) for layer, files in plan.changed},
+        "validation": list(plan.validation),
+        "gpu_only": list(plan.gpu_only),
+    }
+
+
+def _gap(one: AuditGap, library: str, rank: int) -> dict[str, object]:
+    gap = one.gap
+    return {
+        "id": gap.id,
+        "api": gap.api,
+        "symptom": gap.symptom,
+        "layer": gap.layer,
+        "category": gap.category,
+        "decision": gap.decision,
+        "rule": gap.rule,
+        "stage": gap.stage,
+        "sites": [
+            {"path": s.site.path, "line": s.site.line, "sure": s.sure, "guard": s.guard, "reach": s.reach}
+            for s in one.spots
+        ],
+        "expected": gap.expected,
+        "actual": gap.actual,
+        "evidence": list(gap.evidence),
+        "workaround": None,
+        "mre": None,
+        "library": library,
+        "rank": rank,
+        "score": one.score,
+        "basis": one.basis,
+        "reach": one.reach,
+        "guarded": one.guarded,
+        "files": len(one.files),
+    }
