@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -33,6 +34,7 @@ PAIRED = (
     "-L",
     "-l",
 )
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,7 @@ def _call(data: Mapping[str, object]) -> CompilerCall:
         cwd=cwd,
         seconds=float(str(data["seconds"])),
         returncode=int(str(data["rc"])),
-        stderr=str(data["stderr"]),
+        stderr=_ANSI.sub("", str(data["stderr"])),
         source=Path(os.path.normpath(cwd / sources[0])) if sources else None,
         output=Path(os.path.normpath(cwd / output)) if output else None,
     )

@@ -35,7 +35,7 @@ def main(argv: list[str]) -> int:
         _write(config["records"], name, command, args, 0.0, 0, "")
         return 0
     start = time.monotonic()
-    code, text = _forwarded(command + _quiet(name) + args + list(config.get("extra", {}).get(name, ())), env)
+    code, text = _forwarded(command + args + _quiet(name) + list(config.get("extra", {}).get(name, ())), env)
     _write(config["records"], name, command, args, time.monotonic() - start, code, text)
     return code
 
@@ -55,6 +55,7 @@ def _worth_a_record(name: str, args: list[str]) -> bool:
 
 
 def _quiet(name: str) -> list[str]:
+    """Behind everything else: libraries ask for colours themselves."""
     return [] if name in ("cmake", "nvcc", "hipcc") else ["-fdiagnostics-color=never"]
 
 

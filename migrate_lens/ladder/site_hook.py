@@ -91,6 +91,13 @@ def keep_exceptions(folder: str) -> None:
     sys.excepthook = hook
 
 
+def file_of(name: str, names: dict[str, Any]) -> str:
+    """The file of a frame; setuptools executes setup.py from a string and leaves its path in ``__file__``."""
+    if name.startswith("<") and names.get("__name__") == "__main__" and names.get("__file__"):
+        name = str(names["__file__"])
+    return os.path.abspath(name) if os.path.exists(name) else name
+
+
 def describe(error: BaseException) -> dict[str, object]:
     """An exception as plain data: class, message, what it says of names, its frames, and what it came from."""
     owner = getattr(error, "obj", None)
@@ -99,7 +106,7 @@ def describe(error: BaseException) -> dict[str, object]:
         code = frame.f_code
         frames.append(
             {
-                "file": os.path.abspath(code.co_filename) if os.path.exists(code.co_filename) else code.co_filename,
+                "file": file_of(code.co_filename, frame.f_globals),
                 "line": line,
                 "function": getattr(code, "co_qualname", code.co_name),
                 "module": str(frame.f_globals.get("__name__", "")),

@@ -117,6 +117,15 @@ def test_an_exception_of_setup_becomes_a_finding(world: World, text: str, want: 
     assert world.findings(text) == [want]
 
 
+def test_setup_py_is_known_when_it_is_executed_from_a_string(world: World) -> None:
+    text = """
+code = "\\nimport torch\\n\\nraise ValueError('inside')\\n"
+names = {"__name__": "__main__", "__file__": __file__}
+exec(compile(code, "<string>", "exec"), names)
+"""
+    assert world.findings(text) == [(Symptom.EXCEPTION, "setup.py", "ValueError", (Site("setup.py", 4),))]
+
+
 def test_a_guarded_import_is_no_finding(world: World) -> None:
     text = (
         "try:\n    from torch.utils.cpp_extension import include_paths\nexcept ImportError:\n    include_paths = None\n"

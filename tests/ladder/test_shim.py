@@ -61,7 +61,7 @@ def test_a_compile_is_recorded_and_behaves_as_before(bench: Bench) -> None:
     assert (call.name, call.returncode, call.compiles, call.links) == ("g++", 3, True, False)
     assert call.args == ("-Iinc", "-c", "src/a.cc", "-o", "out/a.o")
     assert (call.source, call.output) == (bench.root / "src/a.cc", bench.root / "out/a.o")
-    assert "-fdiagnostics-color=never" in call.stderr
+    assert "saw: -Iinc -c src/a.cc -o out/a.o -fdiagnostics-color=never" in call.stderr
     assert "locale: C" in call.stderr
     assert str(bench.shims) not in call.stderr
 
