@@ -13,12 +13,13 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from migrate_lens.audit.guards import guard_of, literal_of
-from migrate_lens.audit.knowledge import ATTRIBUTES, CUSTOM_OP, DISTINCTIVE, GROUP, TENSOR, result_of
+from migrate_lens.audit.knowledge import ATTRIBUTES, CUSTOM_OP, DISTINCTIVE, DTYPES, GROUP, MODULE, TENSOR, result_of
 from migrate_lens.audit.record import CERTAIN, GUESS, LIKELY, Use
 
 SURE = {"=": CERTAIN, "~": LIKELY, "?": GUESS}
 MARKS = frozenset(SURE)
 STRING = re.compile(r"torch\.\w[\w.]*|\W{0,3}\w*(?:TORCH|Torch|CUDA|NVCC|nvcc|cudart)\w*(?:[=.-]\S*)?")
+LAYER = re.compile(r"torch\.nn\.(?:\w+\.)*[A-Z]\w*")
 WIDEST = 10_000  # elements of a literal list beyond which it is data, not a program
 
 Handler = Callable[[Any, Any], str]
@@ -48,6 +49,7 @@ class Expressions:
         self.at = "import"
         self.inside = ""
         self.lazy = False
+        self.defined: set[str] = set()  # functions of this file, at any level
 
     # -- noting -------------------------------------------------------------------------------------------------------
 
@@ -117,8 +119,16 @@ class Expressions:
         if base[0] == "%" or base[1:3] == "[]":
             return ""
         if base[0] in MARKS:
-            return f"{base}>{attr}"
+            return self.held_member(base, attr)
+        if base in DTYPES:
+            return f"=torch.dtype>{attr}"
         return f"{base}.{attr}"
+
+    def held_member(self, base: str, attr: str) -> str:
+        """An attribute of an instance; every layer has what torch.nn.Module has, unless this file defines the name."""
+        if LAYER.fullmatch(base, 1):
+            return "" if attr in self.defined else f"{base[0]}{MODULE}>{attr}"
+        return f"{base}>{attr}"
 
     def unknown_member(self, attr: str) -> str:
         """An attribute of something unknown: a few names belong to one torch class only."""
@@ -136,7 +146,7 @@ class Expressions:
         if attr in owner.attrs:
             return owner.attrs[attr]
         if owner.kind == "module" and attr not in owner.methods:
-            return f"?{TENSOR}" if attr in ("weight", "bias") else f"~torch.nn.Module>{attr}"
+            return f"?{TENSOR}" if attr in ("weight", "bias") else f"~{MODULE}>{attr}"
         return self.unknown_member(attr)
 
     def settle(self, found: str, node: Any) -> str:
@@ -145,7 +155,7 @@ class Expressions:
             return found
         owner, _, attr = found[1:].partition(">")
         api = f"{owner}.{attr}"
-        if owner != "torch.nn.Module":
+        if owner != MODULE:
             self.note("attribute", api, node.end_lineno or node.lineno, SURE[found[0]], value=owner)
         kept = ATTRIBUTES.get(api, "")
         return f"{found[0]}{kept}" if kept else ""
@@ -167,7 +177,7 @@ class Expressions:
         if not target:
             return self.plain_call(node, func, first)
         if target[0] in "%$":
-            return ""
+            return f"~{MODULE}" if target == "%module" else ""
         return self.torch_call(node, target, line, then)
 
     def hand_on(self, found: str, target: str, arg: ast.expr) -> None:

@@ -108,6 +108,13 @@ SAME = {
     "torch.types.Device": "torch.device",
 }
 
+# Constants that are instances of torch.dtype: their attributes are dtype's.
+DTYPES = words(
+    "torch.float torch.float16 torch.float32 torch.float64 torch.half torch.double torch.bfloat16 torch.int torch.int8 "
+    "torch.int16 torch.int32 torch.int64 torch.long torch.short torch.uint8 torch.bool torch.complex64 torch.complex128"
+)
+MODULE = "torch.nn.Module"
+
 PAIRS = frozenset(("max", "min", "sort", "topk", "median", "mode", "kthvalue", "cummax", "cummin"))
 
 

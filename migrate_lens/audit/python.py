@@ -9,14 +9,13 @@ import warnings
 from typing import Any
 
 from migrate_lens.audit.annotations import Annotations
-from migrate_lens.audit.expressions import Class, Expressions, Handler
+from migrate_lens.audit.expressions import LAYER, Class, Expressions, Handler
 from migrate_lens.audit.guards import guard_of, guard_of_try
 from migrate_lens.audit.knowledge import CTX, CUSTOM_OP, TENSOR
 from migrate_lens.audit.record import Scan
 
 IGNORE = re.compile(rb"#\s*migrate-lens:\s*ignore(?:\[([^\]\n]*)\])?")
 DEEPEST = 6_000  # Python frames: deep nesting is read, endless nesting is a reason to skip
-LAYER = re.compile(r"torch\.nn\.(?:\w+\.)*[A-Z]\w*")
 STATIC = frozenset(("staticmethod",))
 
 
@@ -87,6 +86,7 @@ class Reader(Annotations):
 
     def function(self, node: Any) -> str:
         """Decorators, defaults and annotations run now; the body when it is called."""
+        self.defined.add(node.name)
         before = len(self.uses)
         decorators = [self.visit(decorator) for decorator in node.decorator_list]
         self.mark_decorators(before, node.decorator_list)

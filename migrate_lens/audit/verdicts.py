@@ -14,8 +14,11 @@ from migrate_lens.model import Category, Decision, Key, Layer, Symptom
 NAMED = words("import read call method attribute base decorator isinstance getattr annotation attr")
 CALLS = frozenset(("call", "method", "decorator"))
 TYPE_USES = frozenset(("call", "isinstance", "base", "decorator"))
-# Instances whose members can be asked by class; places, dtypes and contexts are other classes under compat.
-ASKED_OWNERS = words("torch.Tensor torch.nn.Module torch.cuda.Stream torch.cuda.Event torch.distributed.ProcessGroup")
+# Classes whose members both frameworks were asked for, on an instance where the class is another one under compat.
+ASKED_OWNERS = words(
+    "torch.Tensor torch.nn.Module torch.dtype torch.device torch.Size torch.library.CustomOpDef torch.cuda.Stream "
+    "torch.cuda.Event torch.distributed.ProcessGroup"
+)
 NATIVE = {"include": "headers", "name": "names", "macro": "macros"}
 NATIVE_CLASSES = {"Tensor": "Tensor", "CUDAStream": "CUDAStream", "torch::Library": "Library"}
 
@@ -65,13 +68,13 @@ class Judge:
     def findings(self, use: Use, role: str, lang: str) -> Iterator[Finding]:
         """A rule that knows more than a name look-up goes first; else the look-up; else any rule."""
         rule = self.rules.find(use, role, lang)
-        if rule is not None and rule.over_verdict:
-            yield of_rule(rule, use)
-            return
         asked = list(self.asked(use))
-        yield from asked
-        if not asked and rule is not None:
+        keywords = [one for one in asked if one.which >= 0]
+        if rule is not None and (rule.over_verdict or len(asked) == len(keywords)):
             yield of_rule(rule, use)
+            yield from keywords
+        else:
+            yield from asked
 
     def asked(self, use: Use) -> Iterator[Finding]:
         """What both frameworks say about the name."""
@@ -107,8 +110,8 @@ class Judge:
 
 
 MEMBER_OWNERS = ASKED_OWNERS | words(
-    "torch.device torch.dtype torch.Size torch.Generator torch.autograd.function.FunctionCtx "
-    "torch.cuda.DeviceProperties torch.library.Library torch.library.CustomOpDef torch.finfo torch.iinfo"
+    "torch.Generator torch.autograd.function.FunctionCtx torch.cuda.DeviceProperties torch.library.Library "
+    "torch.finfo torch.iinfo"
 )
 
 

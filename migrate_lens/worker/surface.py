@@ -26,7 +26,8 @@ PRIVATE_ROOTS = ("torch._dynamo", "torch._subclasses", "torch._inductor", "torch
 HOLDERS = (
     "torch.Tensor torch.Size torch.device torch.dtype torch.Generator torch.cuda.Stream torch.cuda.Event torch.Stream "
     "torch.Event torch.nn.Module torch.nn.Parameter torch.distributed.ProcessGroup torch.distributed.Work "
-    "torch.autograd.Function torch.autograd.function.FunctionCtx torch.library.Library torch.finfo torch.iinfo"
+    "torch.autograd.Function torch.autograd.function.FunctionCtx torch.library.Library torch.finfo torch.iinfo "
+    "torch.library.CustomOpDef"
 )
 SIGNATURE = re.compile(r"\w+\(([^)]*(?:\([^)]*\)[^)]*)*)\)\s*->\s*([^\n]*)")
 PARAMETER = re.compile(r"^\*{0,2}(\w+)")
@@ -259,18 +260,44 @@ def paddle_answers(names: dict[str, list[Any]]) -> dict[str, list[Any]]:
     paddle.enable_compat()
     proxy = Proxy({name for name, row in names.items() if row[0] == "module"})
     found = {name: answer(value, row) for name, row in names.items() if (value := proxy.get(name)) is not Hide}
-    tensor = paddle.ones([2, 2])
-    for name, row in found.items():
-        owner, _, member = name.rpartition(".")
-        if owner in ("torch.Tensor", "torch.nn.Parameter") and row[0] == "value":
-            row[0] = kind_of_member(tensor, member)
+    for owner, instance in instances(paddle).items():
+        for name in names:
+            if name.startswith(f"{owner}.") and names[name][0] != "module":
+                answer_member(found, name, instance)
     return found
 
 
-def kind_of_member(instance: object, name: str) -> str:
-    """A property may hold something that can be called, so an instance is asked."""
+def instances(paddle: Any) -> dict[str, object]:
+    """What Paddle gives a program where torch gives an instance of a class: the two classes have other names."""
+    tensor = paddle.ones([2, 2])
+    return {
+        "torch.Tensor": tensor,
+        "torch.nn.Parameter": tensor,
+        "torch.dtype": tensor.dtype,
+        "torch.device": tensor.place,
+        "torch.Size": tensor.shape,
+        "torch.nn.Module": paddle.nn.Linear(1, 1),
+    }
+
+
+def answer_member(found: dict[str, list[Any]], name: str, instance: object) -> None:
+    """The member of an instance, where the class alone gave no answer or the wrong kind."""
+    member = name.rpartition(".")[2]
+    kind = kind_of_member(instance, member)
+    if kind is None:
+        found.pop(name, None)
+    elif name in found:
+        found[name][0] = kind if found[name][0] == "value" else found[name][0]
+    else:
+        found[name] = [kind, [], [], False]
+
+
+def kind_of_member(instance: object, name: str) -> str | None:
+    """A property may hold something that can be called, so an instance is asked; None if it has no such member."""
     try:
         return "function" if callable(getattr(instance, name)) else "value"
+    except AttributeError:
+        return None
     except ANSWERS:
         return "value"
 
