@@ -25,6 +25,20 @@ _DOCUMENTED = {
 }  # fmt: skip
 
 
+class Bound:
+    """A method looked up before its arguments are evaluated: its receiver, and itself or why it is not there."""
+
+    __slots__ = ("base", "error", "func")
+
+    def __init__(self, base: Any, attribute: str, /) -> None:
+        self.base = base
+        self.error: AttributeError | None = None
+        try:
+            self.func = getattr(base, attribute)
+        except AttributeError as error:
+            self.error = error
+
+
 def lookup(base: Any, attribute: str) -> Any:
     """``getattr`` for one name or a dotted chain of them."""
     if "." not in attribute:
@@ -53,12 +67,15 @@ def _calls(recorder: Recorder) -> dict[str, Any]:
         return invoke(number, func, None, args, kwargs, None)
 
     def method(number: int, base: Any, attribute: str, /, *args: Any, **kwargs: Any) -> Any:
-        base_kind = type(base)
-        if base_kind in _PLAIN:
-            return getattr(base, attribute)(*args, **kwargs)
+        bound = base if type(base) is Bound else None
+        base = bound.base if bound else base
+        if type(base) in _PLAIN:
+            return (bound.func if bound and not bound.error else getattr(base, attribute))(*args, **kwargs)
         visits[number] += 1
+        if bound and bound.error:
+            return recorder.absent(number, base, attribute, bound.error, args)
         try:
-            func = lookup(base, attribute)
+            func = bound.func if bound else lookup(base, attribute)
         except AttributeError as error:
             return recorder.absent(number, base, attribute, error, args)
         if "." in attribute and isinstance(getattr(func, "__self__", None), _VALUES):
@@ -115,7 +132,7 @@ def _calls(recorder: Recorder) -> dict[str, Any]:
         api = node.name if node and "." in node.name else recorder.method_name(number, base, name)
         return recorder.observed(number, api, value)
 
-    return {nodes.CALL: call, nodes.METHOD: method, nodes.ATTRIBUTE: attribute}
+    return {nodes.CALL: call, nodes.METHOD: method, nodes.ATTRIBUTE: attribute, nodes.BIND: Bound}
 
 
 def _method_name(recorder: Recorder, number: int, base: Any, func: Any, attribute: str) -> str | None:
@@ -151,11 +168,17 @@ def _operators(recorder: Recorder) -> dict[str, Any]:
         visits[number] += 1
         return invoke(number, inplace[name], None, (left, right), {}, f"torch.Tensor.__{name}__")
 
-    def augment_item(number: int, name: str, base: Any, index: Any, value: Any, /) -> None:
-        base[index] = augment(number, name, base[index], value)
+    def augment_item(number: int, name: str, base: Any, index: Any, old: Any, value: Any, /) -> None:
+        base[index] = augment(number, name, old, value)
 
-    def augment_attribute(number: int, name: str, base: Any, attribute: str, value: Any, /) -> None:
-        setattr(base, attribute, augment(number, name, getattr(base, attribute), value))
+    def augment_attribute(number: int, name: str, base: Any, attribute: str, old: Any, value: Any, /) -> None:
+        setattr(base, attribute, augment(number, name, old, value))
+
+    def old_item(base: Any, index: Any, /) -> tuple[Any, Any, Any]:
+        return base, index, base[index]
+
+    def old_attribute(base: Any, attribute: str, /) -> tuple[Any, str, Any]:
+        return base, attribute, getattr(base, attribute)
 
     def setitem(number: int, value: Any, base: Any, index: Any, /) -> None:
         if not foreign(type(base)) or isinstance(base, layer):
@@ -166,7 +189,8 @@ def _operators(recorder: Recorder) -> dict[str, Any]:
 
     return {
         nodes.OPERATOR: operate, nodes.INPLACE: augment, nodes.INPLACE_ITEM: augment_item,
-        nodes.INPLACE_ATTRIBUTE: augment_attribute, nodes.SETITEM: setitem,
+        nodes.INPLACE_ATTRIBUTE: augment_attribute, nodes.SETITEM: setitem, nodes.SLICE: slice,
+        nodes.OLD_ITEM: old_item, nodes.OLD_ATTRIBUTE: old_attribute,
     }  # fmt: skip
 
 

@@ -13,11 +13,14 @@ import sys
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from migrate_lens.worker import syntax
+
 # Names of the helpers that rewritten code calls; both underscores at the end keep them free of name mangling.
 CALL, METHOD, ATTRIBUTE, OPERATOR = "__ml_c__", "__ml_m__", "__ml_a__", "__ml_o__"
 SETITEM, INPLACE, INPLACE_ITEM, INPLACE_ATTRIBUTE = "__ml_s__", "__ml_i__", "__ml_j__", "__ml_k__"
 DECORATE, FROM, IMPORT = "__ml_d__", "__ml_f__", "__ml_p__"
-HELPERS = (CALL, METHOD, ATTRIBUTE, OPERATOR, SETITEM, INPLACE, INPLACE_ITEM, INPLACE_ATTRIBUTE, DECORATE, FROM, IMPORT)
+# Helpers that only keep the program's order of evaluation, and its own names, out of the way of the others.
+SLICE, BIND, OLD_ITEM, OLD_ATTRIBUTE = "__ml_l__", "__ml_b__", "__ml_x__", "__ml_y__"
 
 # Builtins whose answer about a framework's object may differ; the others are left as they stand.
 OBSERVERS = frozenset(
@@ -74,54 +77,20 @@ def rewrite(source: str, filename: str, base: int) -> Rewritten:
         SyntaxError: the source does not parse.
     """
     tree = ast.parse(source, filename)
-    aliases = _aliases(tree)
-    rewriter = _Rewriter(source, aliases, base, _annotations_are_strings(tree))
+    aliases = syntax.aliases(tree)
+    rewriter = _Rewriter(source, aliases, base, syntax.annotations_are_strings(tree), syntax.bound(tree))
     tree = ast.fix_missing_locations(rewriter.visit(tree))
-    found = any(_top(name) == FRAMEWORK for name in aliases.values())
+    found = any(syntax.top(name) == FRAMEWORK for name in aliases.values())
     return Rewritten(tree, tuple(rewriter.nodes), found)
 
 
-def _top(name: str) -> str:
-    return name.partition(".")[0]
-
-
-def _annotations_are_strings(tree: ast.Module) -> bool:
-    return any(
-        isinstance(s, ast.ImportFrom) and s.module == "__future__" and any(a.name == "annotations" for a in s.names)
-        for s in tree.body
-    )
-
-
-def _aliases(tree: ast.Module) -> dict[str, str]:
-    """Local names and the dotted names that the imports of the file give them."""
-    found: dict[str, str] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                found[alias.asname or _top(alias.name)] = alias.name if alias.asname else _top(alias.name)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            for alias in node.names:
-                found[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-    return found
-
-
-def _chain(node: ast.expr) -> tuple[ast.Name, tuple[str, ...]] | None:
-    """``torch.nn.functional`` as its root name and the attributes behind it."""
-    attributes: list[str] = []
-    while isinstance(node, ast.Attribute):
-        attributes.append(node.attr)
-        node = node.value
-    return (node, tuple(reversed(attributes))) if isinstance(node, ast.Name) else None
-
-
-def _mangled(name: str) -> bool:
-    return name.startswith("__") and not name.endswith("__")
-
-
 class _Rewriter(ast.NodeTransformer):
-    def __init__(self, source: str, aliases: dict[str, str], base: int, string_annotations: bool) -> None:
-        self._lines = source.splitlines(keepends=True)
+    def __init__(self, source: str, aliases: dict[str, str], base: int, string_annotations: bool,
+                 bound: frozenset[str]) -> None:  # fmt: skip
+        self._lines = source.split("\n")
         self._aliases = aliases
+        self._bound = bound
+        self._taken: set[tuple[int, int, int, int, str]] = set()
         self._base = base
         self._strings = string_annotations
         self._caught: tuple[str, ...] = ()
@@ -133,6 +102,10 @@ class _Rewriter(ast.NodeTransformer):
     def _number(self, node: ast.expr | ast.stmt, kind: str, name: str = "") -> ast.Constant:
         end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
         text = self._text(node.lineno, node.col_offset, end_line, end_column)
+        # Python 3.11 gives equal expressions in one f-string the same position; each is a place of its own.
+        while (node.lineno, node.col_offset, end_line, end_column, kind) in self._taken:
+            end_column += 1
+        self._taken.add((node.lineno, node.col_offset, end_line, end_column, kind))
         self.nodes.append(
             Node(node.lineno, node.col_offset, end_line, end_column, kind, name, self._caught, text)
         )
@@ -151,17 +124,19 @@ class _Rewriter(ast.NodeTransformer):
         return self._aliases.get(root, "")
 
     def _framework_chain(self, node: ast.expr) -> tuple[ast.Name, tuple[str, ...], str] | None:
-        chain = _chain(node)
-        if chain is None or not chain[1] or any(_mangled(a) for a in chain[1]):
+        chain = syntax.chain(node)
+        if chain is None or not chain[1] or any(syntax.mangled(a) for a in chain[1]):
             return None
         origin = self._origin(chain[0].id)
-        if _top(origin) != FRAMEWORK:
+        if syntax.top(origin) != FRAMEWORK:
             return None
         return chain[0], chain[1], ".".join((origin, *chain[1]))
 
     def _unobserved(self, root: str) -> bool:
         """Whether calls on this name never concern a framework."""
-        origin = _top(self._origin(root))
+        if root in self._bound:
+            return False
+        origin = syntax.top(self._origin(root))
         if origin:
             return origin in sys.stdlib_module_names and origin not in PASSED_ON
         return root in BUILTINS
@@ -170,12 +145,12 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:  # noqa: N802
         func = node.func
-        chain = _chain(func)
+        chain = syntax.chain(func)
         if chain and self._unobserved(chain[0].id) and not (chain[0].id == "super" and chain[1]):
             node.args = [self.visit(a) for a in node.args]
             node.keywords = [self.visit(k) for k in node.keywords]
             return node
-        if isinstance(func, ast.Attribute) and not _mangled(func.attr):
+        if isinstance(func, ast.Attribute) and not syntax.mangled(func.attr):
             return self._method(node, func)
         name = self._origin(func.id) if isinstance(func, ast.Name) else ""
         number = self._number(node, "c", name or (func.id if isinstance(func, ast.Name) else ""))
@@ -186,8 +161,10 @@ class _Rewriter(ast.NodeTransformer):
         if whole:
             root, attributes, name = whole
             return self._call(METHOD, node, [self._number(node, "m", name), root, ast.Constant(".".join(attributes))])
-        number = self._number(node, "m", func.attr)
-        return self._call(METHOD, node, [number, self._base_of(func), ast.Constant(func.attr)])
+        number, base, attribute = self._number(node, "m", func.attr), self._base_of(func), ast.Constant(func.attr)
+        if not all(syntax.still(a) for a in (*node.args, *(k.value for k in node.keywords))):
+            base = self._helper(BIND, func, base, attribute)
+        return self._call(METHOD, node, [number, base, attribute])
 
     def _base_of(self, func: ast.Attribute) -> ast.expr:
         base = func.value
@@ -201,7 +178,7 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(call, node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:  # noqa: N802
-        if not isinstance(node.ctx, ast.Load) or _mangled(node.attr):
+        if not isinstance(node.ctx, ast.Load) or syntax.mangled(node.attr):
             self.generic_visit(node)
             return node
         whole = self._framework_chain(node)
@@ -253,10 +230,10 @@ class _Rewriter(ast.NodeTransformer):
         return self._helper(OPERATOR, node, number, ast.Constant("getitem"), base, self._index(node.slice))
 
     def _index(self, index: ast.expr) -> ast.expr:
-        """An index as an expression: slices become calls of ``slice``."""
+        """An index as an expression: slices become calls."""
         if isinstance(index, ast.Slice):
             parts = [self.visit(p) if p else ast.Constant(None) for p in (index.lower, index.upper, index.step)]
-            return self._helper("slice", index, *parts)
+            return self._helper(SLICE, index, *parts)
         if isinstance(index, ast.Tuple) and any(isinstance(e, ast.Slice) for e in index.elts):
             return ast.copy_location(ast.Tuple([self._index(e) for e in index.elts], ast.Load()), index)
         return self.visit(index)  # type: ignore[no-any-return]
@@ -265,7 +242,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:  # noqa: N802
         target, name = node.target, BINARY[type(node.op)]
-        if isinstance(target, ast.Attribute) and _mangled(target.attr):
+        if isinstance(target, ast.Attribute) and syntax.mangled(target.attr):
             self.generic_visit(node)
             return node
         name = "i" + name.rstrip("_")
@@ -275,11 +252,12 @@ class _Rewriter(ast.NodeTransformer):
             call = self._helper(INPLACE, node, number, ast.Constant(name), load, value)
             return ast.copy_location(ast.Assign([target], call), node)
         if isinstance(target, ast.Subscript):
-            place: ast.expr = self._index(target.slice)
-            helper = INPLACE_ITEM
+            place, helper, read = self._index(target.slice), INPLACE_ITEM, OLD_ITEM
         else:
-            place, helper = ast.Constant(target.attr), INPLACE_ATTRIBUTE
-        call = self._helper(helper, node, number, ast.Constant(name), self.visit(target.value), place, value)
+            place, helper, read = ast.Constant(target.attr), INPLACE_ATTRIBUTE, OLD_ATTRIBUTE
+        # The old value is read before the new operand is evaluated, as Python does.
+        old = ast.Starred(self._helper(read, target, self.visit(target.value), place), ast.Load())
+        call = self._helper(helper, node, number, ast.Constant(name), old, value)
         return ast.copy_location(ast.Expr(call), node)
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:  # noqa: N802
@@ -296,10 +274,11 @@ class _Rewriter(ast.NodeTransformer):
             node.value = self.visit(node.value)
         if isinstance(node.target, (ast.Attribute, ast.Subscript)):
             node.target = self.visit(node.target)
+        node.annotation = self._visit_annotation(node.annotation)
         return node
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:  # noqa: N802
-        if node.level or _top(node.module or "") != FRAMEWORK:
+        if node.level or syntax.top(node.module or "") != FRAMEWORK:
             return node
         assert node.module
         number = self._number(node, "f", node.module)
@@ -316,16 +295,16 @@ class _Rewriter(ast.NodeTransformer):
         return [self._import(node, alias) for alias in node.names]
 
     def _import(self, node: ast.Import, alias: ast.alias) -> ast.stmt:
-        if _top(alias.name) != FRAMEWORK:
+        if syntax.top(alias.name) != FRAMEWORK:
             return ast.copy_location(ast.Import([alias]), node)
         number = self._number(node, "p", alias.name)
         call = self._helper(IMPORT, node, number, ast.Constant(alias.name), ast.Constant(bool(alias.asname)))
-        target = ast.Name(alias.asname or _top(alias.name), ast.Store())
+        target = ast.Name(alias.asname or syntax.top(alias.name), ast.Store())
         return ast.copy_location(ast.Assign([target], call), node)
 
     def visit_Try(self, node: ast.Try) -> ast.stmt:  # noqa: N802
         outer = self._caught
-        self._caught = outer + tuple(n for h in node.handlers for n in _handled(h))
+        self._caught = outer + tuple(n for h in node.handlers for n in syntax.handled(h))
         node.body = self._block(node.body)
         self._caught = outer
         node.handlers = [self.visit(h) for h in node.handlers]
@@ -377,7 +356,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def _decorator(self, node: ast.expr) -> ast.expr:
-        chain = _chain(node.func if isinstance(node, ast.Call) else node)
+        chain = syntax.chain(node.func if isinstance(node, ast.Call) else node)
         if chain is None or self._unobserved(chain[0].id) or chain[1][-1:] in (("setter",), ("getter",), ("deleter",)):
             return self.visit(node)  # type: ignore[no-any-return]
         origin = self._origin(chain[0].id)
@@ -388,10 +367,3 @@ class _Rewriter(ast.NodeTransformer):
         node.guard = self.visit(node.guard) if node.guard else None
         node.body = self._block(node.body)
         return node
-
-
-def _handled(handler: ast.ExceptHandler) -> list[str]:
-    if handler.type is None:
-        return ["BaseException"]
-    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return [ast.unparse(k).rpartition(".")[2] for k in kinds]

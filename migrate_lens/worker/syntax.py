@@ -1,0 +1,72 @@
+"""Small questions about a program's syntax: a tree or an expression in, names or a yes out."""
+
+from __future__ import annotations
+
+import ast
+
+# These look at the calling frame: they are left as they stand even where a program has a variable of the same name.
+FRAMED = frozenset(("super", "locals", "globals", "vars", "dir", "eval", "exec"))
+
+
+def top(name: str) -> str:
+    """The first part of a dotted name."""
+    return name.partition(".")[0]
+
+
+def annotations_are_strings(tree: ast.Module) -> bool:
+    """Whether the module's annotations are never evaluated."""
+    return any(
+        isinstance(s, ast.ImportFrom) and s.module == "__future__" and any(a.name == "annotations" for a in s.names)
+        for s in tree.body
+    )
+
+
+def aliases(tree: ast.Module) -> dict[str, str]:
+    """Local names and the dotted names that the imports of the file give them."""
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                found[alias.asname or top(alias.name)] = alias.name if alias.asname else top(alias.name)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                found[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return found
+
+
+def bound(tree: ast.Module) -> frozenset[str]:
+    """Names that the program gives a meaning of its own: ``input`` is a tensor more often than the builtin."""
+    found = {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
+    found |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return frozenset(found) - FRAMED
+
+
+def still(node: ast.expr) -> bool:
+    """Whether evaluating an expression can neither do nor notice anything."""
+    if isinstance(node, ast.Starred):
+        return still(node.value)
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return all(still(e) for e in node.elts)
+    return isinstance(node, (ast.Name, ast.Constant, ast.Lambda))
+
+
+def chain(node: ast.expr) -> tuple[ast.Name, tuple[str, ...]] | None:
+    """``torch.nn.functional`` as its root name and the attributes behind it."""
+    attributes: list[str] = []
+    while isinstance(node, ast.Attribute):
+        attributes.append(node.attr)
+        node = node.value
+    return (node, tuple(reversed(attributes))) if isinstance(node, ast.Name) else None
+
+
+def mangled(name: str) -> bool:
+    """Whether a class body gives this name a prefix."""
+    return name.startswith("__") and not name.endswith("__")
+
+
+def handled(handler: ast.ExceptHandler) -> list[str]:
+    """Last names of the exceptions that a handler catches."""
+    if handler.type is None:
+        return ["BaseException"]
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return [ast.unparse(k).rpartition(".")[2] for k in kinds]
