@@ -118,7 +118,8 @@ class Healer(Recorder):
     # -- stand-ins -----------------------------------------------------------------------------------------------
 
     def origin(self, func: Any) -> int:
-        if self._factory.is_stand_in(func) or self._factory.is_stand_in(getattr(func, "__self__", None)):
+        owner = None if hasattr(type(func), "__getattr__") else getattr(func, "__self__", None)
+        if self._factory.is_stand_in(func) or self._factory.is_stand_in(owner):
             return STAND_IN
         return super().origin(func)
 

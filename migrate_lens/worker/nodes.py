@@ -162,7 +162,7 @@ class _Rewriter(ast.NodeTransformer):
             root, attributes, name = whole
             return self._call(METHOD, node, [self._number(node, "m", name), root, ast.Constant(".".join(attributes))])
         number, base, attribute = self._number(node, "m", func.attr), self._base_of(func), ast.Constant(func.attr)
-        if not all(syntax.still(a) for a in (*node.args, *(k.value for k in node.keywords))):
+        if not all(syntax.still(a) for a in node.args) or not all(k.arg and syntax.still(k.value) for k in node.keywords):
             base = self._helper(BIND, func, base, attribute)
         return self._call(METHOD, node, [number, base, attribute])
 

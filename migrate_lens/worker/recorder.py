@@ -21,6 +21,7 @@ argument), ``k`` (a layer was made) and ``p`` (the proxy handed out another obje
 
 from __future__ import annotations
 
+import functools
 import types
 import weakref
 from typing import Any
@@ -37,6 +38,7 @@ USER, FRAMEWORK, OTHER, CONTAINER = 0, 1, 2, 3
 _TABLE_LIMIT = 200_000
 _FUNCTION = types.FunctionType
 _BOUND = types.MethodType
+_CACHED = type(functools.lru_cache(lambda: None))
 
 
 class Recorder:
@@ -113,10 +115,18 @@ class Recorder:
     def _of_class(self, kind: type) -> int:
         if self.backend.own(kind):
             return FRAMEWORK
-        return USER if self.backend.foreign(kind) else OTHER
+        makers = (getattr(kind, "__init__", None), getattr(kind, "__new__", None))
+        return USER if self.backend.foreign(kind) or any(map(_rewritten, makers)) else OTHER
 
     def _of_builtin(self, func: Any, kind: type) -> int:
-        owner = getattr(func, "__self__", None)
+        if kind is functools.partial:
+            return self.origin(func.func)
+        if kind is _CACHED:
+            return self.origin(func.__wrapped__)
+        if _rewritten(getattr(kind, "__call__", None)):
+            return USER
+        # An object that makes up its attributes is not asked for one.
+        owner = None if hasattr(kind, "__getattr__") else getattr(func, "__self__", None)
         if owner is not None and not isinstance(owner, types.ModuleType):
             owner_kind = owner if isinstance(owner, type) else type(owner)
             return FRAMEWORK if self.backend.foreign(owner_kind) else OTHER
@@ -163,6 +173,8 @@ class Recorder:
 
     def function_name(self, number: int, func: Any, args: tuple[Any, ...]) -> str:
         """The documented name of what is called."""
+        while isinstance(func, functools.partial):
+            func = func.func
         node = self.nodes[number]
         if isinstance(func, self.backend.module):
             return _as_torch(self.backend.type_name(type(func)))
@@ -412,6 +424,11 @@ class Recorder:
         frame = ("call", number, self.visits[number], "", api, [], self.backend.encode(value), serials, [], "", "")
         self.journal.write(frame)
         return value
+
+
+def _rewritten(func: Any) -> bool:
+    """Whether a function is the program's own."""
+    return type(func) is _FUNCTION and METHOD in func.__globals__
 
 
 def exported(module: Any) -> list[str]:

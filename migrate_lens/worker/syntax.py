@@ -42,9 +42,7 @@ def bound(tree: ast.Module) -> frozenset[str]:
 
 
 def still(node: ast.expr) -> bool:
-    """Whether evaluating an expression can neither do nor notice anything."""
-    if isinstance(node, ast.Starred):
-        return still(node.value)
+    """Whether evaluating an expression can neither do nor notice anything; unpacking one runs its iterator."""
     if isinstance(node, (ast.Tuple, ast.List)):
         return all(still(e) for e in node.elts)
     return isinstance(node, (ast.Name, ast.Constant, ast.Lambda))
