@@ -1,0 +1,83 @@
+"""Make reproductions of labelled cases with one warm pair of workers: cases in, the share that is reproduced out.
+
+usage: python benchmarks/mre.py CASES.jsonl [--only SUBSTRING] [--every N] [--verbose]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from migrate_lens.classify import classify
+from migrate_lens.investigate import baseline, investigate
+from migrate_lens.library import discover
+from migrate_lens.model import Gap, Outcome, Runtime, Stage
+from migrate_lens.remedies.reproduce import Case, NotReproduced, Reproduced, reproduce
+from migrate_lens.remedies.synthesis import Recording, recording
+from migrate_lens.remedy_lab import BenchLab
+from migrate_lens.trace.bench import Bench, Setting
+from migrate_lens.trace.worker import Worker
+
+
+def diagnose(bench: Bench, path: Path) -> tuple[tuple[Gap, ...], tuple[Recording, ...]]:
+    library = discover(path)
+    setting = Setting(library, {r: () for r in Runtime}, (), 60.0)
+    probe = library.probes[0]
+    base, result, observed = baseline(bench, setting, Stage.RUN, probe)
+    if result.outcome is not Outcome.PASSED:
+        return (), ()
+    users = {module.partition(".")[0] for module in base.trace.users} - {"__main__"}
+    setting = replace(setting, scope=tuple(sorted(users)))
+    done = investigate(bench, setting, Stage.RUN, probe, base, observed, lambda _: None, stop_at_first=False)
+    return classify(done.findings), (recording(base.trace),)
+
+
+def one(bench: Bench, lab: BenchLab, path: Path) -> list[tuple[Gap, Reproduced | NotReproduced, float]]:
+    gaps, heard = diagnose(bench, path)
+    made = []
+    for gap in gaps:
+        case = Case(gap.id, gap.api, str(gap.symptom), gap.sites, gap.actual)
+        start = time.monotonic()
+        made.append((gap, reproduce(case, heard, [path.read_text()], lab), time.monotonic() - start))
+    return made
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("cases", type=Path)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--verbose", action="store_true")
+    options = parser.parse_args()
+    cases = [json.loads(line) for line in options.cases.read_text().splitlines() if line.strip()]
+    cases = [c for c in cases if options.only in c["id"] and c["symptom"] != "agrees"][:: options.every]
+    good, lengths, seconds = 0, [], []
+    python = Path(sys.executable)
+    with tempfile.TemporaryDirectory() as folder, Worker(python, "torch") as torch, Worker(python, "paddle") as paddle:
+        bench = Bench(torch, paddle, Path(folder))
+        with BenchLab(bench, Path(folder)) as lab:
+            for case in cases:
+                made = one(bench, lab, options.cases.parent / case["file"])
+                done = [m for _, m, _ in made if isinstance(m, Reproduced)]
+                good += bool(done)
+                lengths += [len([x for x in m.source.splitlines() if x.strip()]) for m in done]
+                seconds += [s for _, m, s in made]
+                for gap, m, s in made:
+                    if options.verbose or not isinstance(m, Reproduced):
+                        print(f"--- {case['id']}: {gap.id} {s:.1f} s", m.reason if isinstance(m, NotReproduced) else "")
+                        print(m.source if isinstance(m, Reproduced) else "", flush=True)
+                if not made:
+                    print(f"--- {case['id']}: no gap found", flush=True)
+    print(f"reproduced {good}/{len(cases)}; lines: median {statistics.median(lengths or [0])}, longest "
+          f"{max(lengths or [0])}; median {statistics.median(seconds or [0]):.1f} s")  # fmt: skip
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

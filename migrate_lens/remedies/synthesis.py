@@ -1,0 +1,230 @@
+"""A recorded event in, drafts of a program that makes this one call, with its inputs written out, out."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from migrate_lens.encoded import Encoded, tag, tensors
+from migrate_lens.events import Event, Trace
+from migrate_lens.remedies.drafts import CALL, METHOD, STATEMENT, TEMPLATE, Argument, Draft, Step
+from migrate_lens.remedies.literals import Unwritable, literal
+from migrate_lens.remedies.sources import FRAMEWORK, binding, framework_imports, node_at, root
+
+Known = Mapping[tuple[int, int], Encoded]
+_BINARY = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.MatMult: "@", ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+    ast.USub: "-", ast.Invert: "~", ast.UAdd: "+",
+}  # fmt: skip
+_FILLED = "for p in m.parameters(): torch.nn.init.constant_(p, 0.5)"
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A trace, and every tensor of it by (serial, version)."""
+
+    trace: Trace
+    known: Known
+
+
+def recording(trace: Trace) -> Recording:
+    """Make the tensors of a trace findable."""
+    known = dict(trace.values)
+    for event in trace.events:
+        if event.what == "call":
+            known.update(zip(event.serials, tensors(event.value), strict=False))
+    return Recording(trace, known)
+
+
+def drafts(event: Event, heard: Recording) -> Iterator[Draft]:
+    """Programs that make the call of an event, plainest first."""
+    kind, node = event.place.kind, node_at(event.place)
+    if kind in "pf":
+        yield from _import(event)
+    elif kind == "a" and isinstance(node, ast.Attribute):
+        yield from _attribute(event, node)
+    elif kind in "ois" and node is not None:
+        yield from _operator(event, node, heard)
+    elif kind in "cm":
+        yield from _call(event, node if isinstance(node, ast.Call) else None, heard)
+
+
+# -- inputs ------------------------------------------------------------------------------------------------------------
+
+
+def arguments(event: Event, known: Known) -> tuple[Argument, ...]:
+    """The recorded inputs of an event, with tensors written out.
+
+    Raises:
+        Unwritable: a tensor's values were not kept.
+    """
+    found = []
+    for value in event.inputs:
+        if tag(value) == "kw":
+            found.append(Argument(value[1], _resolved(value[2], known)))
+        else:
+            found.append(Argument("", _resolved(value, known)))
+    return tuple(found)
+
+
+def _resolved(value: Encoded, known: Known) -> Encoded:
+    kind = tag(value)
+    if kind == "#":
+        if (value[1], value[2]) not in known:
+            raise Unwritable("the values of an input were not kept")
+        return known[value[1], value[2]]
+    if kind in ("L", "t"):
+        return (kind, [_resolved(v, known) for v in value[1]])
+    return value
+
+
+# -- forms -------------------------------------------------------------------------------------------------------------
+
+
+def _import(event: Event) -> Iterator[Draft]:
+    """An import statement by itself."""
+    name = event.part
+    statement = event.place.text
+    if event.place.kind == "f" and name and name != "*":
+        statement = f"from {event.api.rpartition('.')[0]} import {name}"
+    elif event.place.kind == "p":
+        statement = f"import {event.api}"
+    yield Draft((statement,), (), ())
+
+
+def _attribute(event: Event, node: ast.Attribute) -> Iterator[Draft]:
+    name = root(node)
+    statement, dotted = binding(event.place, name)
+    if name and dotted.partition(".")[0] == FRAMEWORK:
+        yield Draft((statement,), (Step(STATEMENT, ast.unparse(node), "out"),))
+        yield Draft(framework_imports(event.place), (Step(STATEMENT, ast.unparse(node), "out"),))
+    elif event.api.startswith("torch.Tensor."):
+        for dtype, data in (("float32", b"\0\0\x80?" * 6), ("complex64", b"\0\0\x80?\0\0\0@" * 6)):
+            receiver = Argument("", ("T", dtype, (2, 3), data, "cpu", False))
+            yield Draft((), (Step(TEMPLATE, "{0}." + node.attr, "out", (receiver,)),))
+
+
+def _operator(event: Event, node: ast.AST, heard: Recording) -> Iterator[Draft]:
+    given = arguments(event, heard.known)
+    kind = event.place.kind
+    if kind == "s" and len(given) == 3:
+        yield Draft((), (Step(TEMPLATE, "{0}[{1}] = {2}", "", (given[0], _index(given[1]), given[2])),), (given[0],))
+    elif isinstance(node, ast.Subscript) and len(given) == 2:
+        yield Draft((), (Step(TEMPLATE, "{0}[{1}]", "out", (given[0], _index(given[1]))),))
+    elif isinstance(node, ast.AugAssign) and len(given) == 2:
+        yield Draft((), (Step(TEMPLATE, f"{{0}} {_BINARY[type(node.op)]}= {{1}}", "", given),), (given[0],))
+    elif isinstance(node, ast.BinOp | ast.Compare) and len(given) == 2:
+        op = node.op if isinstance(node, ast.BinOp) else node.ops[0]
+        yield Draft((), (Step(TEMPLATE, f"{{0}} {_BINARY[type(op)]} {{1}}", "out", given),))
+    elif isinstance(node, ast.UnaryOp):
+        yield Draft((), (Step(TEMPLATE, f"{_BINARY[type(node.op)]}{{0}}", "out", given),))
+
+
+def _index(argument: Argument) -> Argument:
+    """An index as it is written between brackets."""
+    value = argument.value
+    items = value[1] if tag(value) == "t" else [value]
+    if any(tag(v) not in ("/", "") for v in items):
+        return argument
+    return Argument("", ("$", ", ".join(_place(v) for v in items)))
+
+
+def _place(item: Encoded) -> str:
+    if tag(item) != "/":
+        return "..." if item == ("O", "builtins.ellipsis") else literal(item)
+    start, stop, step = ("" if v is None else literal(v) for v in item[1])
+    return f"{start}:{stop}" + (f":{step}" if step else "")
+
+
+def _call(event: Event, node: ast.Call | None, heard: Recording) -> Iterator[Draft]:
+    given = arguments(event, heard.known)
+    func = node.func if node else None
+    written = tuple(given[i] for i in _written(event, given))
+    results = (*(("out",) if event.value is not None or event.what != "call" else ()), *written) or ("out",)
+    if func is not None and root(func):
+        statement, dotted = binding(event.place, root(func))
+        if dotted.partition(".")[0] == FRAMEWORK:
+            step = Step(CALL, ast.unparse(func), "out", given)
+            yield Draft((statement,), (step,), results)
+            yield Draft(framework_imports(event.place), (step,), results)
+            return
+        if isinstance(func, ast.Name) and not dotted and hasattr(builtins, func.id):
+            yield Draft((), (Step(CALL, func.id, "out", given),), results)
+            return
+    if isinstance(func, ast.Attribute) and given and tag(given[0].value) == "T" and event.api.startswith("torch.Tensor."):
+        yield Draft((), (Step(METHOD, event.api.rpartition(".")[2], "out", given),), results)
+        return
+    if event.api.startswith("torch.") and "k" not in event.flags:
+        yield from _layer(event, given, heard)
+    if event.api.startswith("torch.") and not event.api.startswith("torch.Tensor."):
+        yield Draft((f"import {event.api.rpartition('.')[0]}",), (Step(CALL, event.api, "out", given),), results)
+
+
+def _written(event: Event, given: tuple[Argument, ...]) -> list[int]:
+    """Positions of the tensor arguments that the call writes to."""
+    positions = [i for i, a in enumerate(given) if tag(a.value) == "T"]
+    nested = any(tag(a.value) in ("L", "t") and tensors(a.value) for a in given)
+    return [] if nested else [positions[i] for i, _ in event.written if i < len(positions)]
+
+
+def _layer(event: Event, given: tuple[Argument, ...], heard: Recording) -> Iterator[Draft]:
+    """A layer is made as the program made one of its class, then called; with plain weights if its own are random."""
+    seen: list[tuple[Argument, ...]] = []
+    for made in heard.trace.events:
+        if made.api != event.api or "k" not in made.flags:
+            continue
+        try:
+            options = arguments(made, heard.known)
+        except Unwritable:
+            continue
+        if options in seen or len(seen) == 3:
+            continue
+        seen.append(options)
+        make, use = Step(CALL, event.api, "m", options), Step(CALL, "m", "out", given)
+        yield Draft(("import torch",), (make, use))
+        yield Draft(("import torch",), (make, Step(STATEMENT, _FILLED), use))
+
+
+# -- what a symptom needs beside the call ------------------------------------------------------------------------------
+
+
+def shared(draft: Draft) -> Iterator[Draft]:
+    """The draft with a write to one side of memory that torch shares, and the other side as its result."""
+    call = draft.steps[-1]
+    target = call.target or "out"
+    for argument in call.arguments:
+        if tag(argument.value) == "T":
+            write = Step(TEMPLATE, "{0}.fill_(7)", "", (argument,))
+            yield replace(draft, steps=(*draft.steps, write), results=(target,))
+            for written in (f"{target}.fill_(7)", f"{target}[0].fill_(7)", f"{target}[...] = 7"):
+                yield replace(draft, steps=(*draft.steps, Step(STATEMENT, written)), results=(argument,))
+        elif tag(argument.value) == "N":
+            write = Step(TEMPLATE, "{0}[...] = 7", "", (argument,))
+            yield replace(draft, steps=(*draft.steps, write), results=(target,))
+    if not call.target and call.arguments:
+        keep = Step(TEMPLATE, "{0}", "alias", call.arguments[:1])
+        yield replace(draft, steps=(*draft.steps[:-1], keep, call), results=("alias",))
+
+
+def differentiated(draft: Draft) -> Iterator[Draft]:
+    """The draft with a backward pass, and the gradients of its floating inputs as its results."""
+    call = draft.steps[-1]
+    wanted = tuple(_requiring(a) for a in call.arguments)
+    inputs = [a for a in wanted if tag(a.value) == "T" and a.value[5]]
+    if not inputs:
+        return
+    results = tuple(Argument("", ("g", a.value)) for a in inputs)
+    for loss in ("out.sum().backward()", "out[0].sum().backward()", "(out * out).sum().backward()"):
+        steps = (*draft.steps[:-1], replace(call, arguments=wanted), Step(STATEMENT, loss))
+        yield replace(draft, steps=steps, results=results)
+
+
+def _requiring(argument: Argument) -> Argument:
+    value = argument.value
+    if tag(value) == "T" and "float" in value[1]:
+        return replace(argument, value=(*value[:5], True))
+    return argument
