@@ -11,7 +11,7 @@ from pathlib import Path
 
 from migrate_lens.errors import StateError
 from migrate_lens.ladder import site_hook
-from migrate_lens.ladder.compiler import CompilerCall, install_shims, read_calls
+from migrate_lens.ladder.compiler import CompilerCall, has_compiler, install_shims, read_calls
 from migrate_lens.ladder.copying import copy_tree
 from migrate_lens.ladder.process import Ran, run_bounded
 from migrate_lens.ladder.setup_errors import SetupError, read_errors, setup_findings
@@ -126,8 +126,12 @@ def build_library(library: Library, runtime: Runtime, python: Path, work: Path, 
     about = describe(python, place.root)
     env = environment(place, runtime, python, about)
     steps = commands(library, place, python, pip=about.pip)
+    detail = ""
     if not steps:
         detail = f"{python} has no pip, and the library has no setup.py that could be run without it"
+    elif not has_compiler(env):
+        detail = "no C++ compiler: neither CXX nor g++, c++ or clang++ on PATH"
+    if detail:
         return BuildRun(StageResult(runtime, Stage.BUILD, PROBE, Outcome.FAILED, 0.0, detail), None, place.source)
     ran = _run_all(steps, place, env, timeout)
     return _finished(library, runtime, place, ran)

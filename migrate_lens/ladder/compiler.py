@@ -117,6 +117,12 @@ def install_shims(
     return variables
 
 
+def has_compiler(environ: Mapping[str, str]) -> bool:
+    """Whether there is any C++ compiler that a build could call."""
+    names = [*_words(environ.get("CXX", ""))[:1], "g++", "c++", "clang++"]
+    return any(shutil.which(name, path=environ.get("PATH", os.defpath)) for name in names)
+
+
 def _redirected(environ: Mapping[str, str], folder: Path, path: str, commands: dict[str, list[str]]) -> dict[str, str]:
     """``CC`` and its like, pointed at a shim, with their flags kept and a compiler cache moved behind the shim."""
     variables: dict[str, str] = {}

@@ -86,9 +86,11 @@ def setup_findings(
 ) -> tuple[Finding, ...]:
     """What setup itself failed on: one finding for each different exception, and CMake's missing packages."""
     found: dict[Key, Finding] = {}
+    compiled = not any(call.returncode for call in calls if call.compiles or call.links)
     for error in errors:
         finding = _finding(error.root, source)
-        if finding is not None:
+        # After a compiler failed, a setup that names nothing of torch's only misses what was not built.
+        if finding is not None and (compiled or finding.key.api.startswith("torch")):
             found.setdefault(finding.key, finding)
     for finding in _cmake_findings(calls, source, library):
         found.setdefault(finding.key, finding)
@@ -134,14 +136,28 @@ def identify(error: SetupError, source: Path) -> tuple[Symptom, str, str]:
     callee = _callee(error, source)
     if error.kind == "TypeError" and callee and (match := _KEYWORD.search(error.message)):
         return Symptom.MISSING_ARGUMENT, callee, match["name"]
-    return Symptom.EXCEPTION, callee or "setup.py", error.kind
+    if error.kind == "PackageNotFoundError" and error.name == "torch":
+        return Symptom.MISSING_API, "importlib.metadata.version(torch)", ""
+    return Symptom.EXCEPTION, callee or _on_the_line(error, source) or "setup.py", error.kind
+
+
+def _on_the_line(error: SetupError, source: Path) -> str:
+    """The first name of torch's on the line that raised, for an exception of the library's own making."""
+    site = _site(error, source)
+    path = source / site.path if site is not None else None
+    if site is None or path is None or not path.is_file():
+        return ""
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    names = re.findall(r"\btorch(?:\.\w+)+", lines[site.line - 1]) if 0 < site.line <= len(lines) else []
+    # "torch.__version__.split" is about torch.__version__
+    return re.sub(r"(\.__\w+__)\..*", r"\1", names[0]) if names else ""
 
 
 def _missing(error: SetupError) -> str:
     if match := _IMPORT_FROM.search(error.message):
         return _torch_name(f"{match['module']}.{match['name']}")
     if error.kind == "AttributeError":
-        return _torch_name(f"{error.owner}.{error.name}") if error.owner and error.name else ""
+        return _public(*_split(_torch_name(f"{error.owner}.{error.name}"))) if error.owner and error.name else ""
     return _torch_name(error.name)
 
 
@@ -170,6 +186,8 @@ def _split(name: str) -> tuple[str, str]:
 def _public(module: str, function: str) -> str:
     """A package that re-exports its module of the same name is what the documentation speaks of."""
     parts = module.split(".")
+    if not function:
+        return ""
     if len(parts) > 1 and parts[-1] in (parts[-2], "extension_utils", f"{parts[-2]}_utils"):
         parts.pop()
     return ".".join(["torch", *parts[1:], function.removesuffix(".__init__").replace(".<locals>", "")])

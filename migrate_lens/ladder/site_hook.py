@@ -100,7 +100,6 @@ def file_of(name: str, names: dict[str, Any]) -> str:
 
 def describe(error: BaseException) -> dict[str, object]:
     """An exception as plain data: class, message, what it says of names, its frames, and what it came from."""
-    owner = getattr(error, "obj", None)
     frames = []
     for frame, line in traceback.walk_tb(error.__traceback__):
         code = frame.f_code
@@ -117,12 +116,24 @@ def describe(error: BaseException) -> dict[str, object]:
         "class": type(error).__name__,
         "message": str(error)[:4000],
         "name": str(getattr(error, "name", None) or ""),
-        "owner": str(getattr(owner, "__name__", "") or type(owner).__name__) if owner is not None else "",
+        "owner": owner_of(error),
         "callee": refused_callee(error),
         "frames": frames[:50] + frames[50:][-50:],
         "argv": sys.argv[:4],
         "cause": describe(cause) if cause is not None else None,
     }
+
+
+def owner_of(error: BaseException) -> str:
+    """The module that lacks an attribute, or the framework's class that an object without it is built on."""
+    owner = getattr(error, "obj", None)
+    if owner is None:
+        return ""
+    kind = owner if isinstance(owner, type) else type(owner)
+    for base in kind.__mro__:
+        if base.__module__.partition(".")[0] in ("paddle", "torch") and not isinstance(owner, ModuleType):
+            return f"{base.__module__}.{base.__qualname__}"
+    return str(getattr(owner, "__name__", "") or kind.__name__)
 
 
 def refused_callee(error: BaseException) -> str:

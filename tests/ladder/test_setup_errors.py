@@ -39,8 +39,10 @@ def enable_compat():
     sys.meta_path.insert(0, Finder())
 """,
     "paddle/utils/__init__.py": "",
-    "paddle/utils/cpp_extension/__init__.py": "from paddle.utils.cpp_extension.cpp_extension import CppExtension\n",
+    "paddle/utils/cpp_extension/__init__.py": "from .cpp_extension import BuildExtension, CppExtension\n",
     "paddle/utils/cpp_extension/cpp_extension.py": """
+class BuildExtension:
+    pass
 def CppExtension(sources, **kw):
     return dict(kw, sources=list(sources) + [])
 """,
@@ -107,6 +109,18 @@ CASES = [
     (
         "from torch.utils.cpp_extension import CppExtension\nCppExtension(7)\n",
         (Symptom.EXCEPTION, "torch.utils.cpp_extension.CppExtension", "TypeError", (Site("setup.py", 2),)),
+    ),
+    (
+        "import torch\ntorch.__version__ = '3.3'\nassert torch.__version__.split('.')[0] < '3', 'torch 2 only'\n",
+        (Symptom.EXCEPTION, "torch.__version__", "AssertionError", (Site("setup.py", 3),)),
+    ),
+    (
+        "from torch.utils.cpp_extension import BuildExtension\nclass Mine(BuildExtension): pass\nMine().use_ninja\n",
+        (Symptom.MISSING_API, "torch.utils.cpp_extension.BuildExtension.use_ninja", "", (Site("setup.py", 3),)),
+    ),
+    (
+        "import importlib.metadata as m\nm.version('torch')\n",
+        (Symptom.MISSING_API, "importlib.metadata.version(torch)", "", (Site("setup.py", 2),)),
     ),
     ("raise RuntimeError('needs torch 2')\n", (Symptom.EXCEPTION, "setup.py", "RuntimeError", (Site("setup.py", 1),))),
 ]
