@@ -274,7 +274,7 @@ def instances(paddle: Any) -> dict[str, object]:
         "torch.Tensor": tensor,
         "torch.nn.Parameter": tensor,
         "torch.dtype": tensor.dtype,
-        "torch.device": tensor.place,
+        "torch.device": getattr(tensor, "device", tensor.place),
         "torch.Size": tensor.shape,
         "torch.nn.Module": paddle.nn.Linear(1, 1),
     }
