@@ -53,7 +53,7 @@ def paired_units(torch: BuildRun, paddle: BuildRun, python: Path, work: Path) ->
         if path in theirs:
             unit = _recorded(path, theirs[path])
         else:
-            template = _template(python, work) if template is None else template
+            template = paddle_flags(python, work) if template is None else template
             unit = _derived(path, call, torch, paddle, template)
         units.append(replace(unit, torch_macros=_undefined(call), torch_standard=_standard(call)))
     return tuple(units)
@@ -114,7 +114,7 @@ def _asks_standard(root: Path) -> bool:
     return False
 
 
-def _template(python: Path, work: Path) -> tuple[str, ...]:
+def paddle_flags(python: Path, work: Path) -> tuple[str, ...]:
     """The flags of Paddle's builder, from a dry build of an empty extension; empty if even that does not run."""
     place = Workplace(work / "template")
     shutil.rmtree(place.root, ignore_errors=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from migrate_lens.ladder.torch_headers import Known
@@ -38,12 +38,17 @@ def missing(names: Iterable[str], known: Known, folders: Iterable[Path]) -> list
 
 def write(folder: Path, names: Iterable[str]) -> None:
     """Writes a stand-in for each name: it says that it was reached, and forwards to what the compat layer has."""
-    for name in names:
+    write_files(folder, {name: _text(name) for name in names})
+
+
+def write_files(folder: Path, texts: Mapping[str, str]) -> None:
+    """Writes headers under their include names; a name that leads out of the folder is left out."""
+    for name, text in texts.items():
         path = folder / name
         if ".." in Path(name).parts or Path(name).is_absolute():
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(_text(name), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
 
 
 def _text(name: str) -> str:
