@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from migrate_lens.ladder import standins
-from migrate_lens.ladder.constructs import Construct
+from migrate_lens.ladder.constructs import Construct, Source
 from migrate_lens.ladder.naming import is_registry, of_framework
 from migrate_lens.ladder.torch_headers import Known
 
@@ -86,11 +86,14 @@ class Bridge:
 
     def add(self, constructs: Iterable[Construct], known: Known) -> bool:
         """Makes stand-ins for what can have one; False if there is nothing left to do."""
+        constructs = [c for c in constructs if c.site is not None and not c.directive]
+        fresh = [c for c in constructs if c.api not in self.apis]
+        if not any(hides(c) for c in fresh):
+            return False
         edits: dict[Path, list[tuple[int, int, str, str]]] = defaultdict(list)
         grown = False
         for construct in constructs:
-            if construct.site is None or construct.directive:
-                continue
+            assert construct.site is not None
             if known.returns_tensor(construct.api) and construct.kind in ("method", "function"):
                 last = construct.api.rpartition("::")[2]
                 edits[construct.site.path].append((construct.site.line, construct.site.column, last, construct.kind))
@@ -135,6 +138,25 @@ class Bridge:
             patched |= lines[line - 1] != before
         path.write_text("".join(lines), encoding="utf-8")
         return patched
+
+
+def hides(construct: Construct) -> bool:
+    """Whether an error may keep others from being said: a call that a statement ends with, and whose type is not asked
+    for by ``auto``, keeps nothing back."""
+    if construct.kind not in ("function", "method") or construct.site is None:
+        return True
+    lines = Source.lines(construct.site.path)[construct.site.line - 1 : construct.site.line + 20]
+    if not lines:
+        return True
+    head, text = lines[0][: construct.site.column], "\n".join([lines[0][construct.site.column :], *lines[1:]])
+    depth = 0
+    for index, letter in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if letter == ")" and depth == 0:
+            return not text[index + 1 :].lstrip().startswith(";") or re.search(r"\bauto\b", head) is not None
+        if letter == ";" and depth <= 0:
+            break
+    return True
 
 
 def _replaced(text: str, name: str, kind: str) -> str:
