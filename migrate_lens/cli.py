@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
-from . import __version__, config, state
+from . import __version__, cli_remedies, config, state
 from .errors import LensError, StateError, UsageError
 from .reports import FORMATS, text
 
@@ -319,3 +319,6 @@ def _progress() -> Callable[[str], None]:
     if not _is_terminal(sys.stderr):
         return lambda line: None
     return lambda line: _say(f"- {line}")
+
+
+cli_remedies.register(app, _print, _progress)

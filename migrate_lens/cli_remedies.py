@@ -1,0 +1,67 @@
+"""The commands that go on from a diagnosis: a Typer application and a way to print in; ``issue`` and its kin, out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from . import config
+
+if TYPE_CHECKING:
+    from .remedy_pipeline import Done
+
+Show = Callable[[str], None]
+Say = Callable[[], Callable[[str], None]]
+State = Annotated[Path, typer.Option("--state", metavar="DIR", help="Where the last diagnosis is.")]
+Gaps = Annotated[list[str] | None, typer.Argument(metavar="[GAP]...", help="Gaps of the last diagnosis, by id.")]
+OK, FOUND = 0, 1
+
+
+def register(app: typer.Typer, show: Show, progress: Say) -> None:
+    """Add the commands to the application.
+
+    Args:
+        app: the application.
+        show: prints on stdout.
+        progress: gives the function that tells a waiting person what is being done.
+    """
+
+    @app.command()
+    def issue(
+        gaps: Gaps = None,
+        emit: Annotated[bool, typer.Option("--emit", help="Write issues/GAP/: issue, reproduction, logs.")] = False,
+        everything: Annotated[
+            bool, typer.Option("--all", help="All gaps, also those that need a note or a workaround only.")
+        ] = False,
+        lang: Annotated[str, typer.Option(metavar="en|zh", help="The language of the issue.")] = "en",
+        templates: Annotated[
+            Path | None, typer.Option(metavar="DIR", help="Templates of your own, which win over the shipped ones.")
+        ] = None,
+        output: Annotated[Path, typer.Option(metavar="DIR", help="Where the folders go.")] = Path("issues"),
+        as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+        state_folder: State = config.DEFAULT_STATE,
+    ) -> int:
+        """Make a minimal reproduction of each gap that needs an issue, verify it on both sides, and write the issue."""
+        from . import remedy_pipeline as pipeline
+
+        asked = pipeline.Asked(state_folder, tuple(gaps or ()), emit, everything, lang, templates, output)
+        done = pipeline.issue(asked, progress())
+        show(pipeline.as_json(done) if as_json else _issues(done, emit))
+        return OK if all(d.outcome != pipeline.FAILED for d in done) else FOUND
+
+
+def _issues(done: Sequence[Done], emit: bool) -> str:
+    if not done:
+        return "Nothing to report: no gap of the last diagnosis needs an issue (--all takes the others too).\n"
+    parts = []
+    for each in done:
+        where = f" -> {each.folder}" if each.folder else ""
+        parts.append(f"{each.gap}: {each.outcome}{where}\n  {each.said}\n")
+        if not emit and each.body:
+            parts.append("\n" + each.body.rstrip() + "\n\n")
+    if not emit and any(each.body for each in done):
+        parts.append("Nothing was written; --emit writes it.\n")
+    return "".join(parts)
