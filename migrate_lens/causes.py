@@ -28,17 +28,19 @@ Group = list[Divergence]
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a trial needs: where to run, what, and torch's run to hold it against."""
+    """What a trial needs: where to run, what, torch's run to hold it against, and calls that kill the process."""
 
     bench: Bench
     setting: Setting
     probe: Probe
     base: Run
+    deadly: tuple[str, ...] = ()
 
     def healed(self, *, spare: Sequence[str] = (), skip: Sequence[str] = ()) -> Run:
         """A healed run with some nodes left as Paddle has them, or not called."""
         return self.bench.run(
-            self.setting, Runtime.PADDLE, self.probe, reference=self.base, heal="all", spare=spare, skip=skip
+            self.setting, Runtime.PADDLE, self.probe, reference=self.base, heal="all", spare=spare,
+            skip=(*self.deadly, *skip),
         )
 
     def agrees(self, run: Run) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from migrate_lens.compare.align import counts
 from migrate_lens.compare.blame import UNEXPLAINED, blame
 from migrate_lens.compare.divergences import Divergence, divergences
-from migrate_lens.compare.findings import api_of, collect, first_divergence, site_of
+from migrate_lens.compare.findings import api_of, collect, first_divergence, node_name, site_of
 from migrate_lens.causes import Trial, as_shown, pin_backward, promote
 from migrate_lens.compare.outcome import disagreement, ending_said
 from migrate_lens.encoded import Difference
@@ -158,12 +158,12 @@ def _only_first(base: Run, natural: Run, found: Sequence[Divergence], differs: D
 
 def _everything(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base: Run, natural: Run,
                 differs: Difference | None) -> tuple[tuple[Finding, ...], TraceSummary]:  # fmt: skip
-    healed, deaths = _keep_going(bench, setting, stage, probe, base)
+    healed, deaths, deadly = _keep_going(bench, setting, stage, probe, base)
     found = list(divergences(base.trace, healed.trace))
     hard = [d for d in found if d.hard]
     after = disagreement(base.trace.ending, healed.trace.ending)
     soft = [d for d in found if not d.hard]
-    trial = Trial(bench, setting, probe, base)
+    trial = Trial(bench, setting, probe, base, deadly)
     promoted = promote(trial, soft, alone=not hard and not deaths, after=after, differs=differs)
     kept = as_shown([*hard, *promoted], promoted, natural)
     findings = [*deaths, *collect(pin_backward(trial, kept), stage, setting.library)]
@@ -179,18 +179,19 @@ def _stopped(healed: Run) -> str:
     return f"stopped: {ending_said(ending)}" if ending.how == "raised" or healed.died else ""
 
 
-def _keep_going(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base: Run) -> tuple[Run, list[Finding]]:
-    """The healed run; calls that kill the process are stepped over, each one a finding."""
+def _keep_going(bench: Bench, setting: Setting, stage: Stage, probe: Probe,
+                base: Run) -> tuple[Run, list[Finding], tuple[str, ...]]:  # fmt: skip
+    """The healed run; calls that kill the process are stepped over, each one a finding, and named."""
     skip: list[str] = []
     deaths: list[Finding] = []
     while True:
         run = bench.run(setting, Runtime.PADDLE, probe, reference=base, heal="all", skip=skip)
         place = run.trace.in_flight
         if not (run.died or run.fate.timed_out) or place is None or len(deaths) == _DEATHS:
-            return run, deaths
-        name = f"{place.module}:{place.line}:{place.column}"
+            return run, deaths, tuple(skip)
+        name = node_name(place)
         if name in skip:
-            return run, deaths
+            return run, deaths, tuple(skip)
         skip.append(name)
         deaths.append(_death(base, run, stage, setting))
 

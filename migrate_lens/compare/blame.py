@@ -15,7 +15,7 @@ from migrate_lens.model import Finding, Key, Library, Site, Stage, Symptom
 
 UNEXPLAINED = Difference("value", True, "the same outcome", "another outcome")
 _TYPES = {"Z": "torch.Size", "D": "torch.dtype", "V": "torch.device"}
-_SYMPTOMS = {"shape": Symptom.SHAPE, "dtype": Symptom.DTYPE, "exception": Symptom.EXCEPTION}
+_SYMPTOMS = {"shape": Symptom.SHAPE, "dtype": Symptom.DTYPE, "exception": Symptom.EXCEPTION, "crash": Symptom.CRASH}
 _DUNDER = re.compile(r"(?P<file>\S+):\d+ (?P<name>__\w+__)$")
 
 

@@ -35,8 +35,8 @@ def key_of(divergence: Divergence) -> Key:
 
 
 def node_name(place: Place) -> str:
-    """A place as the worker knows it."""
-    return f"{place.module}:{place.line}:{place.column}"
+    """A place as the worker knows it; calls in one chain begin at the same column."""
+    return f"{place.module}:{place.line}:{place.column}:{place.end_line}:{place.end_column}:{place.kind}"
 
 
 def site_of(path: str, module: str, line: int, library: Library) -> Site:

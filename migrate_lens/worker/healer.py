@@ -77,7 +77,7 @@ class Healer(Recorder):
         journal: where frames go.
         reference: torch's trace.
         everything: heal every difference; else random draws and new layers only.
-        spare: nodes, as ``module:line:column``, that are left as Paddle has them.
+        spare: nodes, as ``module:line:column:end line:end column:kind``, that are left as Paddle has them.
         skip: nodes that are not called, since the call kills the process.
     """
 
@@ -102,7 +102,7 @@ class Healer(Recorder):
             key = key_of(module, node)
             self._expected.append(self._reference_trace.events(key))
             self._states.append(self._reference_trace.states(key))
-            name = f"{module}:{node.line}:{node.column}"
+            name = ":".join(map(str, key))
             if name in self._spare:
                 self._spared.add(base + index)
             if name in self._skip:
