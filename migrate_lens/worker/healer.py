@@ -119,7 +119,7 @@ class Healer(Recorder):
 
     def origin(self, func: Any) -> int:
         owner = None if hasattr(type(func), "__getattr__") else getattr(func, "__self__", None)
-        if self._factory.is_stand_in(func) or self._factory.is_stand_in(owner):
+        if self._factory.is_stand_in(func) or self._factory.is_stand_in(owner) or self._factory.is_empty(func):
             return STAND_IN
         return super().origin(func)
 

@@ -72,6 +72,9 @@ class Object(metaclass=StandInMeta):
 class Layer(paddle.nn.Layer):  # type: ignore[misc]
     """A layer that Paddle does not have, with torch's parameters; its calls answer torch's recorded results."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return args[0] if args else None
 
@@ -96,6 +99,12 @@ class Factory:
         if isinstance(value, type):
             return MARK in value.__dict__ or value is Object
         return MARK in type(value).__dict__ or isinstance(value, _Module)
+
+    def is_empty(self, func: Any) -> bool:
+        """Whether a call would only reach the empty ``forward`` of a layer that stands in, as a base class does."""
+        if type(func) is types.MethodType:
+            return func.__func__ is Layer.forward
+        return isinstance(func, Layer) and type(func).forward is Layer.forward
 
     def from_stand_in(self, kind: type) -> bool:
         """Whether a program's class has a stand-in among its bases."""
