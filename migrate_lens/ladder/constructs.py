@@ -72,18 +72,19 @@ class Source:
         return lines[place.line - 1] if place is not None and 0 < place.line <= len(lines) else ""
 
 
-def collect(diagnostics: Sequence[Diagnostic], known: Known) -> tuple[Construct, ...]:
+def collect(diagnostics: Sequence[Diagnostic], known: Known, *, alone: bool = True) -> tuple[Construct, ...]:
     """The constructs behind the errors of one unit, in the order of their first site.
 
     An error is a construct of its own if it names something of torch's; one that does not (a parser's complaint, a
     variable whose declaration failed, ``scalar_t`` outside of its dispatch macro) counts as following from the nearest
-    construct before it. If nothing in the unit names anything of torch's, the first error stands for itself.
+    construct before it. If nothing in the unit names anything of torch's, the first error stands for itself, unless
+    ``alone`` forbids it.
     """
     named = [(diagnostic, name(diagnostic, known)) for diagnostic in diagnostics]
     macros = [d.site for d, found in named if found and found[1] == "macro" and d.kind is not Kind.UNDEFINED_MACRO]
     spans = [_span(site) for site in macros]
     primary = [(d, found) for d, found in named if found is not None and not _inside_dispatch(d, found, spans)]
-    if not primary:
+    if not primary and alone:
         primary = [(d, _itself(d)) for d in diagnostics if d.kind is not Kind.UNDEFINED_MACRO][:1]
     strict = {d.site for d, found in primary if d.kind not in (Kind.CONVERSION, Kind.CALL, Kind.OTHER)}
     vague = (Kind.CONVERSION, Kind.OTHER)

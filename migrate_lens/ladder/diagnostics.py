@@ -135,7 +135,8 @@ _PLACE = re.compile(
     r"^(?P<path>(?:[A-Za-z]:)?[^:\s(][^:(]*?)[:(](?P<line>\d+)(?::(?P<column>\d+))?\)?:\s*(?P<rest>.*)$"
 )
 _LEVEL = re.compile(
-    r"^(?P<level>fatal error|catastrophic error|error|warning|note)(?: [#\w-]*\d[\w-]*)?:\s*(?P<message>.*)$"
+    r"^(?P<level>(?:internal compiler|fatal|catastrophic) error|error|warning|note)(?: [#\w-]*\d[\w-]*)?:"
+    r"\s*(?P<message>.*)$"
 )
 _INCLUDED = re.compile(r"^(?:In file included|\s+)\s*from (?P<path>[^:]+):(?P<line>\d+)(?::(?P<column>\d+))?[,:]$")
 _REQUIRED = re.compile(r"^(?:recursively )?required (?:from|by)|^in .constexpr. expansion")
@@ -146,7 +147,10 @@ _LINKER = re.compile(
     r"^(?:\S*/)?(?:[\w.-]*-)?ld(?:\.\w+)?: (?P<message>.*)$"
     r"|^.*(?P<undefined>undefined reference to .*)$|^lld: error: (?P<lld>.*)$"
 )
-_PLAIN = re.compile(r"^(?:\S*/)?[\w.+-]+: (?:fatal )?error: (?P<message>.*)$|^(?P<memory>virtual memory exhausted.*)$")
+_PLAIN = re.compile(
+    r"^(?:\S*/)?[\w.+-]+: (?:(?:fatal )?error: )?(?P<message>(?<=error: ).*|internal compiler error: .*)$"
+    r"|^(?P<memory>virtual memory exhausted.*)$"
+)
 
 
 @dataclass(slots=True)
@@ -206,6 +210,8 @@ class _Reader:
         if level == "note":
             _add_note(self.current, at, message)
             return
+        if level.startswith("internal"):
+            message = f"{level}: {message}"
         if self.includes and at.path == self.includes[-1].path:
             self.includes = []
         self._begin(_Draft(message, at, [*self.waiting, *self.includes], level=level, instantiation=self.instantiation))

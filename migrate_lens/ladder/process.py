@@ -76,6 +76,13 @@ def _dies_with_parent() -> Callable[[], None] | None:
 
 
 _PREEXEC = _dies_with_parent()
+_RUNNING: set[subprocess.Popen[bytes]] = set()
+
+
+def kill_running() -> None:
+    """Ends every command that another thread is waiting for."""
+    for process in tuple(_RUNNING):
+        kill_group(process)
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
@@ -103,9 +110,11 @@ def run_bounded(argv: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str]
     except OSError as error:
         return Ran(None, f"{argv[0]}: {error.strerror}", time.monotonic() - start)
     kept = Bounded()
+    _RUNNING.add(process)
     try:
         in_time = _drain(process, kept, start + timeout)
     finally:
+        _RUNNING.discard(process)
         kill_group(process)
         if process.stdout is not None:
             process.stdout.close()

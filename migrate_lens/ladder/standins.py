@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -48,7 +50,9 @@ def write_files(folder: Path, texts: Mapping[str, str]) -> None:
         if ".." in Path(name).parts or Path(name).is_absolute():
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        whole = path.with_name(f"{path.name}.{threading.get_ident()}")
+        whole.write_text(text, encoding="utf-8")
+        os.replace(whole, path)  # another unit may be reading it just now
 
 
 def _text(name: str) -> str:

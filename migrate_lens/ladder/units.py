@@ -6,16 +6,17 @@ import os
 import re
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Event
 
 from migrate_lens.ladder import standins
 from migrate_lens.ladder.bridging import PRELUDE, Bridge
 from migrate_lens.ladder.compiler import PAIRED, CompilerCall
 from migrate_lens.ladder.constructs import Construct, collect, name
 from migrate_lens.ladder.diagnostics import Diagnostic, Kind, parse, relocated
-from migrate_lens.ladder.process import run_bounded
+from migrate_lens.ladder.process import kill_running, run_bounded
 from migrate_lens.ladder.torch_headers import Known
 
 WORKERS = 2
@@ -88,6 +89,7 @@ class Ground:
         bridged: folder for the copy of the sources that has stand-ins for missing constructs.
         known: what torch's headers offer.
         deadline: when checking ends, on the monotonic clock.
+        stop: set when the user wants no more of it.
     """
 
     root: Path
@@ -95,6 +97,11 @@ class Ground:
     bridged: Path
     known: Known
     deadline: float
+    stop: Event = field(default_factory=Event)
+
+    def left(self) -> float:
+        """Seconds that remain for checking."""
+        return 0.0 if self.stop.is_set() else self.deadline - time.monotonic()
 
     def own(self, path: Path) -> bool:
         """Whether a path lies in the library."""
@@ -111,36 +118,52 @@ def check_units(units: Sequence[Unit], ground: Ground) -> tuple[UnitCheck, ...]:
         folders = [folder for unit in units for folder in include_folders(unit.command, unit.cwd)]
         standins.write(ground.standins, standins.missing(names, ground.known, dict.fromkeys(folders)))
     with ThreadPoolExecutor(WORKERS) as pool:
-        checks = list(pool.map(lambda unit: check_unit(unit, ground), units))
-        bridge = Bridge(ground.root, ground.bridged)
-        bridge.start()
-        for _ in range(BEHIND):
-            seen = [construct for check in checks for construct in check.constructs]
-            if not bridge.add(seen, ground.known):
-                break
-            deeper = list(pool.map(lambda unit, check: look_behind(unit, check, bridge, ground), units, checks))
-            if deeper == checks:
-                break
-            checks = deeper
+        try:
+            return _checked_in(pool, units, ground)
+        except BaseException:  # Ctrl-C above all: the pool waits for its compilers, so they have to end first
+            ground.stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            kill_running()
+            raise
+
+
+def _checked_in(pool: Executor, units: Sequence[Unit], ground: Ground) -> tuple[UnitCheck, ...]:
+    """All units once, then behind what they lack until nothing new comes to light."""
+    checks = list(pool.map(lambda unit: check_unit(unit, ground), units))
+    bridge = Bridge(ground.root, ground.bridged)
+    bridge.start()
+    for _ in range(BEHIND):
+        seen = [construct for check in checks for construct in check.constructs]
+        if not bridge.add(seen, ground.known):
+            break
+        deeper = list(pool.map(lambda unit, check: look_behind(unit, check, bridge, ground), units, checks))
+        if deeper == checks:
+            break
+        checks = deeper
     return tuple(checks)
 
 
 def look_behind(unit: Unit, check: UnitCheck, bridge: Bridge, ground: Ground) -> UnitCheck:
     """Checks the bridged copy of a unit, and adds what only now comes to light."""
-    left = ground.deadline - time.monotonic()
+    left = ground.left()
     if not check.reached or not check.constructs or left <= 0:
         return check
     old, new = str(bridge.root), str(bridge.copy)
     argv = [part.replace(old, new) for part in _argv(unit, ground)]
     argv[-1:-1] = ["-include", str(bridge.copy / PRELUDE)]
     ran = run_bounded(argv, cwd=unit.cwd, env=_env(), timeout=min(left, UNIT_SECONDS))
+    if ran.timed_out:
+        return check
     found = parse(ran.output, Path(str(unit.cwd).replace(old, new)), lambda path: path.is_relative_to(bridge.copy))
     firm = [relocated(d, bridge.original) for d in found if d.kind in FIRM]
-    known = {(c.api, c.site.line if c.site else 0) for c in check.constructs}
-    fresh = [
-        c for c in collect(firm, ground.known) if _new(c, bridge) and (c.api, c.site.line if c.site else 0) not in known
-    ]
+    known = {_place(construct) for construct in check.constructs}
+    fresh = [c for c in collect(firm, ground.known, alone=False) if _new(c, bridge) and _place(c) not in known]
     return replace(check, constructs=(*check.constructs, *(replace(c, folded=0) for c in fresh)))
+
+
+def _place(construct: Construct) -> tuple[str, int]:
+    """A construct and its line; a stand-in's macro moves the columns."""
+    return construct.api, construct.site.line if construct.site else 0
 
 
 def _new(construct: Construct, bridge: Bridge) -> bool:
@@ -169,7 +192,7 @@ def check_unit(unit: Unit, ground: Ground) -> UnitCheck:
             if stuck := [d.name for d in fresh if not ground.known.header(d.name)]:
                 return _stuck(unit, found, f"{stuck[0]} is not found and is none of torch's headers", ground)
             standins.write(ground.standins, [d.name for d in fresh])
-        left = ground.deadline - time.monotonic()
+        left = ground.left()
         if left <= 0:
             return UnitCheck(unit.path, (), False, "no time was left for it", command=unit.command)
         ran = run_bounded(_argv(unit, ground), cwd=unit.cwd, env=_env(), timeout=min(left, UNIT_SECONDS))
@@ -207,7 +230,7 @@ def _of_newer_language(unit: Unit, found: Sequence[Diagnostic], ground: Ground) 
     """
     old = max((STANDARDS.get(flag[5:], 0) for flag in unit.command if flag.startswith("-std=")), default=0)
     asked = STANDARDS.get(unit.torch_standard, 0)
-    left = ground.deadline - time.monotonic()
+    left = ground.left()
     plain = [d for d in found if d.kind not in (Kind.HEADER, Kind.UNDEFINED_MACRO) and not torch_name(d, ground.known)]
     if not plain or asked <= old or left <= 0:
         return []

@@ -78,6 +78,17 @@ def test_hipcc_text_is_read_though_no_gpu_was_there_to_verify_it() -> None:
     ]
 
 
+def test_a_compiler_that_gives_up_is_heard_wherever_it_says_so() -> None:
+    text = (
+        "a.cc:3:9: internal compiler error: Segmentation fault\n"
+        "g++: fatal error: Killed signal terminated program cc1plus\n"
+        "g++: internal compiler error: Killed (program cc1plus)\n"
+        "virtual memory exhausted: Cannot allocate memory\n"
+        "collect2: error: ld returned 1 exit status\n"
+    )
+    assert [d.kind for d in parse(text, ROOT, lambda path: True)] == [Kind.COMPILER] * 4
+
+
 def test_text_that_is_no_compiler_output_gives_nothing() -> None:
     assert parse("hello\n\x00\xff: 3\nMakefile:3: recipe failed\n", ROOT, lambda path: True) == ()
 
