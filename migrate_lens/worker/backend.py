@@ -5,6 +5,7 @@ In: live objects of one framework. Out: encoded values (see ``migrate_lens.encod
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 import types
@@ -245,15 +246,45 @@ def public_name(value: Any) -> str:
     module = getattr(value, "__module__", None)
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or type(value).__name__
     if not module:
-        owner = getattr(value, "__self__", None)
-        module = getattr(owner, "__module__", None) or type(owner).__module__ if owner is not None else ""
-        return f"{_shorten(module, name.rpartition('.')[2], value)}" if module else name
+        return _of_owner(value, name.rpartition(".")[2])
+    if type(value) is types.BuiltinFunctionType:
+        return _builtins(module.partition(".")[0]).get(id(value)) or _shorten(module, name, value)
     return _shorten(module, name, value)
 
 
 def _shorten(module: str, name: str, value: Any) -> str:
     parts = module.split(".")
     for length in range(1, len(parts) + 1):
+def _of_owner(value: Any, name: str) -> str:
+    """A method of a C class is named by the object that it is bound to."""
+    owner = getattr(value, "__self__", None)
+    if owner is None:
+        return name
+    if not isinstance(owner, type | types.ModuleType):
+        return f"{public_name(type(owner))}.{name}"
+    return _shorten(getattr(owner, "__module__", None) or type(owner).__module__, name, value)
+
+
+@functools.cache
+def _builtins(top: str) -> dict[int, str]:
+    """Names by which a package's public modules hand out functions written in C: these say where they are made."""
+    found: dict[int, str] = {}
+    public = (n for n in sys.modules if n.partition(".")[0] == top and not any(p.startswith("_") for p in n.split(".")))
+    for name in sorted(public, key=lambda n: (n.count("."), n)):
+        module = sys.modules[name]
+        if isinstance(module, types.ModuleType):
+            for key, value in list(vars(module).items()):
+                if type(value) is types.BuiltinFunctionType and not key.startswith("_"):
+                    found.setdefault(id(value), f"{name}.{key}")
+    return found
+
+
+def _reachable(kind: type) -> bool:
+    """Whether a class can be got by its public name."""
+    private = kind.__name__.startswith("_")
+    return not private and getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind
+
+
         prefix = ".".join(parts[:length])
         loaded = sys.modules.get(prefix)
         if loaded is not None and getattr(loaded, name, None) is value:
