@@ -252,9 +252,6 @@ def public_name(value: Any) -> str:
     return _shorten(module, name, value)
 
 
-def _shorten(module: str, name: str, value: Any) -> str:
-    parts = module.split(".")
-    for length in range(1, len(parts) + 1):
 def _of_owner(value: Any, name: str) -> str:
     """A method of a C class is named by the object that it is bound to."""
     owner = getattr(value, "__self__", None)
@@ -279,12 +276,9 @@ def _builtins(top: str) -> dict[int, str]:
     return found
 
 
-def _reachable(kind: type) -> bool:
-    """Whether a class can be got by its public name."""
-    private = kind.__name__.startswith("_")
-    return not private and getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind
-
-
+def _shorten(module: str, name: str, value: Any) -> str:
+    parts = module.split(".")
+    for length in range(1, len(parts) + 1):
         prefix = ".".join(parts[:length])
         loaded = sys.modules.get(prefix)
         if loaded is not None and getattr(loaded, name, None) is value:
