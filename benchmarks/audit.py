@@ -54,9 +54,19 @@ def has(name):
         except Exception:
             continue
     return False
+def named(name):
+    parts, size = name.split("."), 1
+    value = torch
+    for part in parts[1:]:
+        size += 1
+        try:
+            value = getattr(value, part)
+        except AttributeError:
+            value = importlib.import_module(".".join(parts[:size]))
+    return value
 def takes(name, keyword):
     owner, _, last = name.rpartition(".")
-    called = getattr(HELD[owner](), last) if owner in HELD else eval(name)
+    called = getattr(HELD[owner](), last) if owner in HELD else named(name)
     try:
         called(**{keyword: None})
     except TypeError as error:
@@ -172,7 +182,7 @@ def sound(archives: Path) -> int:
 
 
 def compiled(native: set[str], folder: Path) -> list[str]:
-    """Names that the compiler finds in Paddle's compat headers after all; a method is found as a member of at::Tensor."""
+    """Names that the compiler finds in Paddle's compat headers after all; methods are members of at::Tensor."""
     rows = sorted(name for name in native if "::" in name and "cuda" not in name)
     where = "import paddle; print(paddle.sysconfig.get_include())"
     said = subprocess.check_output([sys.executable, "-c", where], text=True, stderr=subprocess.DEVNULL)

@@ -120,7 +120,11 @@ def gap_of(key: Key, rows: list[tuple[Finding, Spot, Use]]) -> AuditGap:
     spots = tuple(dict.fromkeys(row[1] for row in rows))
     files = {spot.site.path for spot in spots}
     score = spot_score(finding, spots[0]) + 0.25 * math.log2(len(files) + 1) + 0.05 * math.log2(len(spots) + 1)
-    detail = f":{key.detail}" if key.detail and key.detail != finding.rule and key.detail != "other_kind" else ""
+    detail = (
+        f":{key.detail}"
+        if key.detail and key.detail != finding.rule and key.detail not in ("other_kind", "shadowed")
+        else ""
+    )
     suffix = f":{finding.rule}" if key.detail == finding.rule else ""
     gap = Gap(
         id=f"{key.api}:{key.symptom}{detail}{suffix}",

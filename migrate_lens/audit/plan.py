@@ -80,8 +80,8 @@ def changed(gaps: tuple[AuditGap, ...]) -> tuple[tuple[str, tuple[str, ...]], ..
     """The files that gaps stand in, layer by layer."""
     by_layer: dict[Layer, dict[str, None]] = {layer: {} for layer in ORDER}
     for one in gaps:
-        if one.reach not in ("test", "example"):
-            by_layer.setdefault(one.gap.layer, {}).update(dict.fromkeys(one.files))
+        near = [spot.site.path for spot in one.spots if spot.reach not in ("test", "example")]
+        by_layer.setdefault(one.gap.layer, {}).update(dict.fromkeys(near))
     return tuple((str(layer), tuple(sorted(files))) for layer, files in by_layer.items() if files)
 
 

@@ -17,7 +17,20 @@ FROM = re.compile(rb"^([ \t]*)from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]*(\([^)]*\
 PLAIN = re.compile(rb"^([ \t]*)import[ \t]+([\w., \t]+)", re.MULTILINE)
 FIRST = re.compile(rb"^(?:from[ \t]+(?!__future__)[\w.]+[ \t]+import|import)\b", re.MULTILINE)
 NAME = re.compile(rb"(\w+)(?:\s+as\s+(\w+))?")
-NATIVE_WORDS = (b"torch", b"TORCH", b"at::", b"c10", b"ATen", b"pybind", b"CUDA_HOME", b".attr(")
+PYTHON_WORDS = (b"torch", b"TORCH", b"Torch", b"nvcc", b"cudart", b"ctypes")
+NATIVE_WORDS = (
+    b"torch",
+    b"TORCH",
+    b"at::",
+    b"c10",
+    b"C10_",
+    b"AT_",
+    b"ATen",
+    b"pybind",
+    b"py::",
+    b"CUDA_HOME",
+    b".attr(",
+)
 CHAIN = 4  # how many modules a re-export of torch may pass through
 
 Seeds = tuple[tuple[str, str], ...]
@@ -35,7 +48,7 @@ def scan_source(source: Source, seeds: Seeds) -> Scan:
         return scan_cmake(data, source.path)
     if source.lang == "toml":
         return scan_pyproject(data, source.path)
-    if seeds or b"torch" in data or b"ctypes" in data:
+    if seeds or any(word in data for word in PYTHON_WORDS):
         return scan_python(data, source.path, dict(seeds))
     first = FIRST.search(data)
     line = data.count(b"\n", 0, first.start()) + 1 if first else 0

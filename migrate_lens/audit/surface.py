@@ -42,6 +42,7 @@ class Answer:
         kind: torch's kind of that part.
         paddle: Paddle's kind.
         refused: keywords that torch has and Paddle refuses.
+        shadowed: Paddle has an equivalent with torch's semantics, and the proxy hands out another function.
     """
 
     verdict: str
@@ -49,6 +50,7 @@ class Answer:
     kind: str = ""
     paddle: str = ""
     refused: frozenset[str] = frozenset()
+    shadowed: bool = False
 
 
 class Surface:
@@ -78,7 +80,7 @@ class Surface:
                 return Answer("missing", name, row[0])
         row = self.names[api]
         verdict = "fake" if row[3] else "present" if row[0] == row[1] else "other_kind"
-        return Answer(verdict, api, row[0], row[1], frozenset(row[2]))
+        return Answer(verdict, api, row[0], row[1], frozenset(row[2]), row[4])
 
     # -- native -------------------------------------------------------------------------------------------------------
 
@@ -125,7 +127,7 @@ def merge(torch: dict[str, Any], paddle: dict[str, Any]) -> dict[str, Any]:
     names = {}
     for name, (kind, _, _) in torch["names"].items():
         row = answers.get(name)
-        names[name] = [kind, row[0], row[1], row[3]] if row else [kind, None, [], False]
+        names[name] = [kind, row[0], row[1], row[3], row[4]] if row else [kind, None, [], False, False]
     native = {side["framework"]: native_of(side["include"]) for side in (torch, paddle)}
     for side in native.values():
         side["methods"] = {owner: side["methods"][owner] for owner in KEPT_CLASSES if owner in side["methods"]}

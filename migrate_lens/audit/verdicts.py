@@ -94,6 +94,8 @@ class Judge:
             yield other(answer, f"a {answer.paddle}")
         elif use.event in CALLS:
             yield from refused(use, answer)
+            if answer.shadowed and (use.positional > 1 or use.keywords or use.then):
+                yield shadowed(answer)
 
     def native(self, use: Use) -> Answer:
         """The verdict on a C++ name, macro, header or method."""
@@ -171,6 +173,22 @@ def other(answer: Answer, what: str) -> Finding:
         -1,
         f"a {answer.kind}",
         f"Paddle's torch proxy has {what} under this name",
+    )
+
+
+def shadowed(answer: Answer) -> Finding:
+    """A name under which the proxy has Paddle's own function, called in a way that the two read differently."""
+    return Finding(
+        Key(Symptom.VALUE, answer.name, "shadowed"),
+        Layer.PYTHON_PROXY,
+        Category.A,
+        None,
+        "asked_override",
+        RULE,
+        2.0,
+        -1,
+        "torch's function",
+        "the proxy has Paddle's own function here, though paddle.compat has torch's",
     )
 
 

@@ -244,12 +244,12 @@ def safe_to_ask(value: Any) -> bool:
 
 
 def answer(value: object, expected: list[Any]) -> list[Any]:
-    """[kind, refused keywords, unclear keywords, fake] of what Paddle has for one torch name."""
+    """[kind, refused keywords, unclear keywords, fake, shadowed] of what Paddle has for one torch name."""
     kind = kind_of(value)
     names = [n for n in expected[1] or () if not n.startswith("_")]
     if kind not in ("function", "class") or expected[0] not in ("function", "class") or not safe_to_ask(value):
-        return [kind, [], names, is_fake(value)]
-    return [kind, *rejected(value, names), is_fake(value)]
+        return [kind, [], names, is_fake(value), False]
+    return [kind, *rejected(value, names), is_fake(value), False]
 
 
 def paddle_answers(names: dict[str, list[Any]]) -> dict[str, list[Any]]:
@@ -260,11 +260,20 @@ def paddle_answers(names: dict[str, list[Any]]) -> dict[str, list[Any]]:
     paddle.enable_compat()
     proxy = Proxy({name for name, row in names.items() if row[0] == "module"})
     found = {name: answer(value, row) for name, row in names.items() if (value := proxy.get(name)) is not Hide}
+    for name, row in found.items():
+        row[4] = row[0] == "function" and is_shadowed(name, proxy.get(name))
     for owner, instance in instances(paddle).items():
         for name in names:
             if name.startswith(f"{owner}.") and names[name][0] != "module":
                 answer_member(found, name, instance)
     return found
+
+
+def is_shadowed(name: str, value: object) -> bool:
+    """Whether ``paddle.compat`` has a function of this name with torch's semantics and the proxy has another."""
+    owner, _, last = name.replace("torch", "paddle.compat", 1).rpartition(".")
+    module = sys.modules.get(owner)
+    return module is not None and vars(module).get(last, value) is not value
 
 
 def instances(paddle: Any) -> dict[str, object]:
@@ -289,7 +298,7 @@ def answer_member(found: dict[str, list[Any]], name: str, instance: object) -> N
     elif name in found:
         found[name][0] = kind if found[name][0] == "value" else found[name][0]
     else:
-        found[name] = [kind, [], [], False]
+        found[name] = [kind, [], [], False, False]
 
 
 def kind_of_member(instance: object, name: str) -> str | None:
