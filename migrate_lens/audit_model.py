@@ -78,6 +78,8 @@ class LibraryAudit:
     """What one PATH holds.
 
     Attributes:
+        root: absolute; of an archive, the folder that it was read in.
+        packages: top-level import names; ``modules`` all dotted names outside tests.
         apis: (torch name, verdict, uses) of everything that was looked up, most used first.
         suppressed: gaps that a comment or the baseline accounts for.
     """
@@ -92,6 +94,10 @@ class LibraryAudit:
     gaps: tuple[AuditGap, ...]
     skipped: tuple[Skipped, ...]
     plan: Plan
+    packages: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    native_sources: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
     suppressed: int = 0
 
 

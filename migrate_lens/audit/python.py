@@ -12,10 +12,11 @@ from migrate_lens.audit.annotations import Annotations
 from migrate_lens.audit.expressions import LAYER, Class, Expressions, Handler
 from migrate_lens.audit.guards import guard_of, guard_of_try
 from migrate_lens.audit.knowledge import CTX, CUSTOM_OP, TENSOR
-from migrate_lens.audit.record import Scan
+from migrate_lens.audit.record import LIKELY, Scan
 
 IGNORE = re.compile(rb"#\s*migrate-lens:\s*ignore(?:\[([^\]\n]*)\])?")
 DEEPEST = 6_000  # Python frames: deep nesting is read, endless nesting is a reason to skip
+NATIVE_MODULE = re.compile(r"(?:[\w.]+\.)?(?:_C|_ext|_cuda|_kernels|\w+_(?:cpp|cuda|ext|C))")
 STATIC = frozenset(("staticmethod",))
 
 
@@ -57,6 +58,7 @@ class Reader(Annotations):
                 self.scopes[-1][alias.asname or "torch"] = alias.name if alias.asname else "torch"
             else:
                 self.imports.append((0, alias.name, (), self.at))
+                self.native_module(alias.name, alias.lineno)
                 self.hide(alias.asname or top)
         return ""
 
@@ -67,6 +69,7 @@ class Reader(Annotations):
             names = tuple(f"{one.name}={one.asname}" if one.asname else one.name for one in node.names)
             self.imports.append((node.level, module, names, self.at))
             for alias in node.names:
+                self.native_module(alias.name, alias.lineno)
                 self.hide(alias.asname or alias.name)
             return ""
         for alias in node.names:
@@ -76,6 +79,11 @@ class Reader(Annotations):
             self.note("import", f"{module}.{alias.name}", alias.lineno, value="from")
             self.scopes[-1][alias.asname or alias.name] = f"{module}.{alias.name}"
         return ""
+
+    def native_module(self, name: str, line: int) -> None:
+        """A compiled module of the library's own, known by how such modules are called."""
+        if NATIVE_MODULE.fullmatch(name):
+            self.note("load", name, line, LIKELY)
 
     def hide(self, name: str) -> None:
         """A name bound to something else, unless a re-export already said what it is."""

@@ -13,7 +13,7 @@ from migrate_lens.audit.read import read_tree
 from migrate_lens.audit.rules import load_rules
 from migrate_lens.audit.store import Store
 from migrate_lens.audit.surface import Surface
-from migrate_lens.audit.tree import Tree
+from migrate_lens.audit.tree import Tree, role_of
 from migrate_lens.audit.verdicts import Judge
 from migrate_lens.audit_model import ASKED, AuditGap, AuditReport, LibraryAudit
 from migrate_lens.model import Skipped
@@ -33,7 +33,7 @@ def audit_tree(
     unread = [Skipped(path, scan.reason) for path, scan in scans.items() if scan.reason]
     return LibraryAudit(
         name=tree.name,
-        root=str(tree.root),
+        root=str(tree.root.resolve()),
         grade=plan.grade_of(gaps),
         files=len(scans),
         torch_files=sum(scan.torch for scan in scans.values()),
@@ -42,6 +42,10 @@ def audit_tree(
         gaps=tuple(fresh),
         skipped=tuple(sorted((*tree.skipped, *unread), key=lambda one: one.path)),
         plan=plan.make(scans, gaps, near),
+        packages=tuple(sorted({near.modules.name_of[path] for path in near.roots})),
+        modules=tuple(sorted(name for path, name in near.modules.name_of.items() if role_of(path) == "library")),
+        native_sources=tuple(path for path in scans if gather.language(path) == "cpp"),
+        tests=tuple(path for path in scans if role_of(path) == "test" and gather.language(path) == "python"),
         suppressed=suppressed + len(kept) - len(fresh),
     )
 

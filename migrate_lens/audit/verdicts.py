@@ -70,7 +70,8 @@ class Judge:
         rule = self.rules.find(use, role, lang)
         asked = list(self.asked(use))
         keywords = [one for one in asked if one.which >= 0]
-        if rule is not None and (rule.over_verdict or len(asked) == len(keywords)):
+        named = [one for one in asked if one.which < 0 and one.basis == ASKED]
+        if rule is not None and (rule.over_verdict or not named):
             yield of_rule(rule, use)
             yield from keywords
         else:

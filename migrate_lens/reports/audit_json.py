@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 
 from .. import __version__
 from ..audit_model import AuditGap, AuditReport, LibraryAudit, Plan
@@ -21,12 +22,19 @@ def document(report: AuditReport) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         "tool": {"name": "migrate-lens", "version": __version__},
-        "library": {"name": first.name, "root": first.root},
-        "environment": {"torch": _identity(report.torch), "paddle": _identity(report.paddle)},
+        "library": _subject(first),
+        "environment": {
+            "torch": _identity("torch", report.torch),
+            "paddle": _identity("paddle", report.paddle),
+            "platform": platform.platform(),
+        },
+        "scope": list(first.packages),
         "libraries": [_library(library) for library in report.libraries],
         "holding_back": [{"api": api, "libraries": list(names)} for api, names in report.holding],
         "stages": [],
         "traces": [],
+        "first_divergence": None,
+        "notes": ["an audit: sources were read, nothing was run"],
         "gaps": [
             _gap(one, library.name, rank) for library in report.libraries for rank, one in enumerate(library.gaps, 1)
         ],
@@ -39,8 +47,34 @@ def document(report: AuditReport) -> dict[str, object]:
     }
 
 
-def _identity(pair: tuple[str, str]) -> dict[str, str]:
-    return {"version": pair[0], "commit": pair[1]}
+def _identity(framework: str, pair: tuple[str, str]) -> dict[str, str]:
+    """Which framework was asked; a saved surface does not know the interpreter."""
+    version, commit = pair
+    return {
+        "python": "",
+        "executable": "",
+        "framework": framework,
+        "version": version,
+        "commit": commit,
+        "device": "",
+    }
+
+
+def _subject(library: LibraryAudit) -> dict[str, object]:
+    """The library in the words of a diagnosis; an audit finds no program to run."""
+    return {
+        "name": library.name,
+        "root": library.root,
+        "script": None,
+        "import_root": ".",
+        "packages": list(library.packages),
+        "modules": list(library.modules),
+        "build": None,
+        "native_sources": list(library.native_sources),
+        "probes": [],
+        "probes_from": "found",
+        "tests": list(library.tests),
+    }
 
 
 def _library(library: LibraryAudit) -> dict[str, object]:

@@ -107,6 +107,8 @@ def test_the_json_report_has_the_keys_of_a_diagnosis(library: Path, saved: Path)
     text, _ = audit(library, saved, format="json")
     document = json.loads(text)
     gap = next(one for one in document["gaps"] if one["id"] == "torch.Tensor.cauchy_:missing_api")
+    schema = json.loads((Path(__file__).parents[2] / "docs/report.schema.json").read_text())
+    jsonschema.validate(document, schema)
     assert document["schema"] == 1
     assert {
         "api",
