@@ -53,6 +53,25 @@ def register(app: typer.Typer, show: Show, progress: Say) -> None:
         return OK if all(d.outcome != pipeline.FAILED for d in done) else FOUND
 
 
+    @app.command()
+    def fix(
+        gaps: Gaps = None,
+        apply: Annotated[bool, typer.Option("--apply", help="Write the workarounds to the library's tree.")] = False,
+        force: Annotated[bool, typer.Option("--force", help="Also where git has uncommitted changes.")] = False,
+        issue_url: Annotated[str, typer.Option("--issue", metavar="URL", help="The issue that the TODO names.")] = "",
+        owner: Annotated[str, typer.Option(metavar="NAME", help="Whom the TODO names [default: git's user].")] = "",
+        as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+        state_folder: State = config.DEFAULT_STATE,
+    ) -> int:
+        """Find a single-point workaround for each gap, try it on both sides, and show it as a patch."""
+        from . import fix_pipeline as pipeline
+
+        asked = pipeline.Asked(state_folder, tuple(gaps or ()), apply, force, owner, issue_url)
+        done = pipeline.fix(asked, progress())
+        show(pipeline.as_json(done) if as_json else "".join(pipeline.lines(done)) or "No gaps: nothing to fix.\n")
+        return OK if all(d.outcome == pipeline.OFFERED for d in done) else FOUND
+
+
 def _issues(done: Sequence[Done], emit: bool) -> str:
     if not done:
         return "Nothing to report: no gap of the last diagnosis needs an issue (--all takes the others too).\n"

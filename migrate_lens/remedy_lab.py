@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -63,6 +64,14 @@ class BenchLab:
     def _side(self, runtime: Runtime) -> Side:
         run = self._bench.run(self._setting, runtime, self._probe, observe=False)
         return Side(_ending(run), _fate(run), run.fate.seconds)
+
+    def run(self, setting: Setting, runtime: Runtime, probe: Probe) -> Run:
+        """Run a probe of a library, untouched."""
+        return self._bench.run(setting, runtime, probe, observe=False)
+
+    def fresh(self) -> Path:
+        """A new folder that is gone afterwards."""
+        return Path(tempfile.mkdtemp(dir=self._file.parent))
 
     def gaps(self, source: str) -> frozenset[tuple[str, str]]:
         """Diagnose a program; (api, symptom) of each gap."""

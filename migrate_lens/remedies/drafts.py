@@ -63,10 +63,19 @@ class Draft:
         """The draft with one argument replaced, or dropped; a result that is this input follows it."""
         step = self.steps[number]
         old = step.arguments[position]
-        results = tuple(argument if argument and r == old else r for r in self.results)
+        results = tuple(_followed(r, old, argument) for r in self.results)
         arguments = (*step.arguments[:position], *((argument,) if argument else ()), *step.arguments[position + 1 :])
         steps = (*self.steps[:number], replace(step, arguments=arguments), *self.steps[number + 1 :])
         return replace(self, steps=steps, results=results)
+
+
+def _followed(result: str | Argument, old: Argument, new: Argument | None) -> str | Argument:
+    """A result that is an input, or the gradient of one, after that input was replaced."""
+    if new is None or isinstance(result, str):
+        return result
+    if tag(result.value) == "g" and result.value[1] == old.value:
+        return Argument("", ("g", new.value))
+    return new if result == old else result
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +126,7 @@ class _Writer:
     def __init__(self, body: list[str], reserved: set[str]) -> None:
         self._body = body
         self._reserved = reserved
-        self._known: dict[str, str] = {}
+        self._known: dict[tuple[str, object], str] = {}
 
     def statement(self, step: Step) -> str:
         text = self._expression(step)
@@ -128,7 +137,7 @@ class _Writer:
             return step.text
         given = [(a.keyword, self.argument(a.value)) for a in step.arguments]
         if step.form == TEMPLATE:
-            return step.text.format(*(text for _, text in given))
+            return re.sub(r"\{(\d+)\}", lambda found: given[int(found[1])][1], step.text)
         if step.form == METHOD:
             (_, receiver), *given = given
             callee = f"{receiver}.{step.text}"
@@ -140,7 +149,7 @@ class _Writer:
         """An expression for an argument; tensors and arrays get a variable of their own."""
         kind = tag(value)
         if kind in ("T", "N"):
-            return self._variable(literal(value), "a" if kind == "N" else "")
+            return self._variable(literal(value), value[6] if len(value) > 6 else "", "a" if kind == "N" else "")
         if kind in ("L", "t") and any(tag(v) in ("T", "N") for v in value[1]):
             items = ", ".join(self.argument(v) for v in value[1])
             return f"[{items}]" if kind == "L" else f"({items}{',' if len(value[1]) == 1 else ''})"
@@ -150,12 +159,12 @@ class _Writer:
             return f"{self.argument(value[1])}.grad"
         return literal(value)
 
-    def _variable(self, text: str, prefer: str) -> str:
-        name = self._known.get(text)
+    def _variable(self, text: str, identity: object, prefer: str) -> str:
+        name = self._known.get((text, identity))
         if name is None:
             taken = {*self._known.values(), *self._reserved}
             names = (prefer, *_NAMES) if prefer else _NAMES
             name = next((n for n in names if n not in taken), f"x{len(taken)}")
-            self._known[text] = name
+            self._known[text, identity] = name
             self._body.append(f"{name} = {text}")
         return name

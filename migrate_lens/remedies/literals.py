@@ -102,7 +102,7 @@ def tensor(value: Encoded) -> str:
     Raises:
         Unwritable: its values are not known, or too many to write.
     """
-    _, dtype, shape, _, device, grad = value
+    _, dtype, shape, _, device, grad = value[:6]
     if device == "meta":
         return f'torch.empty({_extents(shape)}, device="meta")'
     values = array(value)

@@ -125,7 +125,7 @@ def plainer_types(draft: Draft) -> Iterator[Draft]:
         if tag(value) != "T":
             continue
         if value[5]:
-            yield draft.with_argument(number, position, Argument(argument.keyword, (*value[:5], False)))
+            yield draft.with_argument(number, position, Argument(argument.keyword, (*value[:5], False, *value[6:])))
         values, plain = array(value), "float32" if "float" in value[1] else "int64"
         if value[1] != plain and values is not None and value[1] != "bool" and "complex" not in value[1]:
             new = ("T", plain, value[2], values.astype(plain).tobytes(), *value[4:])

@@ -14,7 +14,7 @@ from migrate_lens.remedies.literals import Unwritable, literal
 from migrate_lens.remedies.sources import FRAMEWORK, binding, framework_imports, node_at, root
 
 Known = Mapping[tuple[int, int], Encoded]
-_BINARY = {
+BINARY = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
     ast.MatMult: "@", ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
@@ -56,30 +56,43 @@ def drafts(event: Event, heard: Recording) -> Iterator[Draft]:
 # -- inputs ------------------------------------------------------------------------------------------------------------
 
 
-def arguments(event: Event, known: Known) -> tuple[Argument, ...]:
-    """The recorded inputs of an event, with tensors written out.
+def arguments(event: Event, heard: Recording) -> tuple[Argument, ...]:
+    """The recorded inputs of an event, with tensors written out; each knows its serial, so that it stays one variable.
 
     Raises:
-        Unwritable: a tensor's values were not kept.
+        Unwritable: a tensor's values were not kept, or a layer cannot be made by a literal.
     """
     found = []
     for value in event.inputs:
         if tag(value) == "kw":
-            found.append(Argument(value[1], _resolved(value[2], known)))
+            found.append(Argument(value[1], _resolved(value[2], heard)))
         else:
-            found.append(Argument("", _resolved(value, known)))
+            found.append(Argument("", _resolved(value, heard)))
     return tuple(found)
 
 
-def _resolved(value: Encoded, known: Known) -> Encoded:
+def _resolved(value: Encoded, heard: Recording) -> Encoded:
     kind = tag(value)
     if kind == "#":
-        if (value[1], value[2]) not in known:
+        known = heard.known.get((value[1], value[2]))
+        if known is None or tag(known) != "T":
             raise Unwritable("the values of an input were not kept")
-        return known[value[1], value[2]]
+        return (*known[:6], value[1])
     if kind in ("L", "t"):
-        return (kind, [_resolved(v, known) for v in value[1]])
+        return (kind, [_resolved(v, heard) for v in value[1]])
+    if kind == "K":
+        return _made(value[1], heard)
     return value
+
+
+def _made(name: str, heard: Recording) -> Encoded:
+    """A layer, as the program made one of its class."""
+    for event in heard.trace.events:
+        if event.api == name and "k" in event.flags:
+            given = arguments(event, heard)
+            written = (f"{a.keyword}=" * bool(a.keyword) + literal(a.value) for a in given if tag(a.value) != "$")
+            return ("$", f"{name}({', '.join(written)})")
+    raise Unwritable(f"nothing is known of how a {name} was made")
 
 
 # -- forms -------------------------------------------------------------------------------------------------------------
@@ -109,19 +122,19 @@ def _attribute(event: Event, node: ast.Attribute) -> Iterator[Draft]:
 
 
 def _operator(event: Event, node: ast.AST, heard: Recording) -> Iterator[Draft]:
-    given = arguments(event, heard.known)
+    given = arguments(event, heard)
     kind = event.place.kind
     if kind == "s" and len(given) == 3:
         yield Draft((), (Step(TEMPLATE, "{0}[{1}] = {2}", "", (given[0], _index(given[1]), given[2])),), (given[0],))
     elif isinstance(node, ast.Subscript) and len(given) == 2:
         yield Draft((), (Step(TEMPLATE, "{0}[{1}]", "out", (given[0], _index(given[1]))),))
     elif isinstance(node, ast.AugAssign) and len(given) == 2:
-        yield Draft((), (Step(TEMPLATE, f"{{0}} {_BINARY[type(node.op)]}= {{1}}", "", given),), (given[0],))
+        yield Draft((), (Step(TEMPLATE, f"{{0}} {BINARY[type(node.op)]}= {{1}}", "", given),), (given[0],))
     elif isinstance(node, ast.BinOp | ast.Compare) and len(given) == 2:
         op = node.op if isinstance(node, ast.BinOp) else node.ops[0]
-        yield Draft((), (Step(TEMPLATE, f"{{0}} {_BINARY[type(op)]} {{1}}", "out", given),))
+        yield Draft((), (Step(TEMPLATE, f"{{0}} {BINARY[type(op)]} {{1}}", "out", given),))
     elif isinstance(node, ast.UnaryOp):
-        yield Draft((), (Step(TEMPLATE, f"{_BINARY[type(node.op)]}{{0}}", "out", given),))
+        yield Draft((), (Step(TEMPLATE, f"{BINARY[type(node.op)]}{{0}}", "out", given),))
 
 
 def _index(argument: Argument) -> Argument:
@@ -141,27 +154,29 @@ def _place(item: Encoded) -> str:
 
 
 def _call(event: Event, node: ast.Call | None, heard: Recording) -> Iterator[Draft]:
-    given = arguments(event, heard.known)
+    given = arguments(event, heard)
     func = node.func if node else None
     written = tuple(given[i] for i in _written(event, given))
-    results = (*(("out",) if event.value is not None or event.what != "call" else ()), *written) or ("out",)
+    target = "" if event.what == "call" and event.value is None else "out"
+    results = (*((target,) if target else ()), *written)
     if func is not None and root(func):
         statement, dotted = binding(event.place, root(func))
         if dotted.partition(".")[0] == FRAMEWORK:
-            step = Step(CALL, ast.unparse(func), "out", given)
+            step = Step(CALL, ast.unparse(func), target, given)
             yield Draft((statement,), (step,), results)
             yield Draft(framework_imports(event.place), (step,), results)
             return
         if isinstance(func, ast.Name) and not dotted and hasattr(builtins, func.id):
-            yield Draft((), (Step(CALL, func.id, "out", given),), results)
+            yield Draft((), (Step(CALL, func.id, target, given),), results)
             return
     if isinstance(func, ast.Attribute) and given and tag(given[0].value) == "T" and event.api.startswith("torch.Tensor."):
-        yield Draft((), (Step(METHOD, event.api.rpartition(".")[2], "out", given),), results)
+        yield Draft((), (Step(METHOD, event.api.rpartition(".")[2], target, given),), results)
         return
     if event.api.startswith("torch.") and "k" not in event.flags:
         yield from _layer(event, given, heard)
-    if event.api.startswith("torch.") and not event.api.startswith("torch.Tensor."):
-        yield Draft((f"import {event.api.rpartition('.')[0]}",), (Step(CALL, event.api, "out", given),), results)
+    made = any(e.api == event.api and "k" in e.flags for e in heard.trace.events)
+    if event.api.startswith("torch.") and not event.api.startswith("torch.Tensor.") and (not made or "k" in event.flags):
+        yield Draft((f"import {event.api.rpartition('.')[0]}",), (Step(CALL, event.api, target, given),), results)
 
 
 def _written(event: Event, given: tuple[Argument, ...]) -> list[int]:
@@ -178,7 +193,7 @@ def _layer(event: Event, given: tuple[Argument, ...], heard: Recording) -> Itera
         if made.api != event.api or "k" not in made.flags:
             continue
         try:
-            options = arguments(made, heard.known)
+            options = arguments(made, heard)
         except Unwritable:
             continue
         if options in seen or len(seen) == 3:
@@ -226,5 +241,5 @@ def differentiated(draft: Draft) -> Iterator[Draft]:
 def _requiring(argument: Argument) -> Argument:
     value = argument.value
     if tag(value) == "T" and "float" in value[1]:
-        return replace(argument, value=(*value[:5], True))
+        return replace(argument, value=(*value[:5], True, *value[6:]))
     return argument

@@ -1,0 +1,198 @@
+"""A gap, its recorded calls and the sources in; a replacement that gave torch's result on both sides out."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from migrate_lens.encoded import Encoded, difference, tag
+from migrate_lens.events import Event
+from migrate_lens.remedies import recipes as _recipes
+from migrate_lens.remedies.drafts import TEMPLATE, Draft, Step, write
+from migrate_lens.remedies.lab import Lab
+from migrate_lens.remedies.large import plain_large
+from migrate_lens.remedies.literals import Unwritable
+from migrate_lens.remedies.outcomes import shows, sign
+from migrate_lens.remedies.reproduce import Case, events_of
+from migrate_lens.remedies.slots import Edit, Site, edit, fill, site_of
+from migrate_lens.remedies.sources import module, node_at
+from migrate_lens.remedies.strategies import Candidate, Troubled, candidates
+from migrate_lens.remedies.synthesis import Recording, arguments, differentiated, drafts, shared
+
+assert _recipes  # registers its strategy
+_TRIED = 40
+_SITES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """A replacement at one site: the file, the edit, what it is, and where it stands."""
+
+    path: Path
+    edit: Edit
+    candidate: Candidate
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoReplacement:
+    """Why there is none."""
+
+    reason: str
+
+
+def find(case: Case, heard: Sequence[Recording], lab: Lab) -> tuple[Replacement, ...] | NoReplacement:
+    """A replacement for every recorded site of a gap; one that works at one site is tried first at the next."""
+    found: list[Replacement] = []
+    known: list[Candidate] = []
+    places = [(e, r) for e, r in events_of(case, heard) if e.api == case.api and _at_a_site(e, case)][:_SITES]
+    missing = _missing(case, lab) if places else ("", "")
+    for event, recorded in places:
+        one = _at(case, event, recorded, lab, known, missing)
+        if isinstance(one, NoReplacement):
+            return one
+        found.append(one)
+        if one.candidate not in known:
+            known.append(one.candidate)
+    return tuple(found) if found else NoReplacement("no recorded call stands at a site of it")
+
+
+def _at_a_site(event: Event, case: Case) -> bool:
+    return any(event.place.path.endswith(s.path) and event.place.line == s.line for s in case.sites)
+
+
+def _missing(case: Case, lab: Lab) -> tuple[str, str]:
+    """For a name that is not there: the longest part that is, and the name behind it."""
+    if case.symptom != "missing_api" or not case.api.startswith("torch."):
+        return "", ""
+    parts = case.api.split(".")
+    program = (
+        f"import torch\nresult, at, parts = -1, torch, {parts[1:]}\nfor n, part in enumerate(parts):\n"
+        "    if not hasattr(at, part):\n        result = n\n        break\n    at = getattr(at, part)\n"
+    )
+    paddle = lab.both(program).paddle
+    index = paddle.ending.value if paddle.finished else -1
+    return (".".join(parts[: index + 1]), parts[index + 1]) if isinstance(index, int) and index >= 0 else ("", "")
+
+
+def _at(case: Case, event: Event, recorded: Recording, lab: Lab, known: list[Candidate],
+        missing: tuple[str, str]) -> Replacement | NoReplacement:  # fmt: skip
+    node = node_at(event.place)
+    parsed = module(event.place.path)
+    site = site_of(event, node)
+    if site is None or parsed is None or event.what != "call":
+        return NoReplacement(f"line {event.place.line}: no call with plain arguments stands there")
+    try:
+        values = tuple(a.value for a in arguments(event, recorded))
+        base = next(_bases(case, event, recorded, lab), None)
+    except Unwritable as error:
+        return NoReplacement(f"line {event.place.line}: {error}")
+    if base is None:
+        return NoReplacement(f"line {event.place.line}: the call alone, with its recorded inputs, does not show it")
+    call = Troubled(case.api, case.symptom, site, values, event.value, missing)
+    data = Path(event.place.path).read_bytes()
+    for candidate in _first(known, candidates(call)):
+        if _spelled(candidate.template, parsed.names) and base.holds(candidate, site, lab):
+            template = _in_its_names(candidate.template, parsed.names)
+            made = edit(data, site, template)
+            if _sound(data, made):
+                return Replacement(Path(event.place.path), made, candidate, event.place.line)
+    return NoReplacement(f"line {event.place.line}: nothing that was tried gives torch's result on both sides")
+
+
+def _first(known: Sequence[Candidate], others: Iterator[Candidate]) -> Iterator[Candidate]:
+    for number, candidate in enumerate((*known, *(c for c in others if c not in known))):
+        if number == _TRIED:
+            return
+        yield candidate
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """A draft that shows the gap, the number of its call, and torch's results."""
+
+    draft: Draft
+    number: int
+    want: Encoded
+
+    def holds(self, candidate: Candidate, site: Site, lab: Lab) -> bool:
+        """Whether a candidate gives torch's results on both sides."""
+        step = self.draft.steps[self.number]
+        if len(step.arguments) != len(site.nodes) and step.arguments:
+            return False
+        if step.arguments:
+            new = replace(step, form=TEMPLATE, text=candidate.template)
+        else:
+            texts = [ast.unparse(n) for n in site.nodes]
+            new = Step("statement", fill(candidate.template, texts), step.target)
+        steps = (*self.draft.steps[: self.number], new, *self.draft.steps[self.number + 1 :])
+        try:
+            text = write(replace(self.draft, steps=steps)).measured
+            ast.parse(text)
+        except (Unwritable, SyntaxError, IndexError):
+            return False
+        trial = lab.both(text)
+        return all(side.finished and agrees(self.want, side.ending.value) for side in (trial.torch, trial.paddle))
+
+
+def _bases(case: Case, event: Event, recorded: Recording, lab: Lab) -> Iterator[_Base]:
+    for draft in drafts(event, recorded):
+        for sized in plain_large(draft):
+            for variant in _showing(case, sized):
+                try:
+                    trial = lab.both(write(variant).measured)
+                except Unwritable:
+                    continue
+                found = sign(trial)
+                if found is not None and shows(found, case.symptom) and trial.torch.finished:
+                    yield _Base(variant, _number(variant, sized.steps[-1]), trial.torch.ending.value)
+
+
+def _showing(case: Case, draft: Draft) -> Iterator[Draft]:
+    if case.symptom == "alias":
+        yield from shared(draft)
+    elif case.symptom == "gradient":
+        yield from differentiated(draft)
+    yield draft
+
+
+def _number(draft: Draft, call: Step) -> int:
+    """Where the call stands among the steps of a draft."""
+    same = (i for i, s in enumerate(draft.steps) if (s.form, s.text, s.target) == (call.form, call.text, call.target))
+    return next(same, len(draft.steps) - 1)
+
+
+def agrees(want: Encoded, got: Encoded) -> bool:
+    """Whether a result is torch's, for a program that may ask for its Python type too."""
+    if difference(want, got) is not None:
+        return False
+    if tag(want) in ("L", "t") and tag(want) == tag(got):
+        return len(want[1]) == len(got[1]) and all(agrees(w, g) for w, g in zip(want[1], got[1], strict=True))
+    return bool(tag(want)) or type(want) is type(got)
+
+
+def _local(names: dict[str, tuple[str, str]]) -> str:
+    """The name under which a file knows torch; empty where it does not."""
+    return next((local for local, (_, dotted) in names.items() if dotted == "torch"), "")
+
+
+def _spelled(template: str, names: dict[str, tuple[str, str]]) -> bool:
+    return "torch." not in template or bool(_local(names))
+
+
+def _in_its_names(template: str, names: dict[str, tuple[str, str]]) -> str:
+    local = _local(names)
+    return re.sub(r"\btorch\.", f"{local}.", template) if local and local != "torch" else template
+
+
+def _sound(data: bytes, made: Edit) -> bool:
+    """Whether the file still parses."""
+    text = made.text.encode("utf-8", errors="surrogateescape")
+    try:
+        ast.parse(data[: made.start] + text + data[made.end :])
+    except (SyntaxError, ValueError):
+        return False
+    return True

@@ -1,0 +1,106 @@
+"""Replacements and the text of their comment in; the changed files and a unified diff that ``git apply`` takes out."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from migrate_lens.remedies.fixing import Replacement
+from migrate_lens.remedies.issue import render_template
+from migrate_lens.remedies.slots import Edit, apply, line_starts
+
+_WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """What stands above a workaround.
+
+    Attributes:
+        owner: who, or which issue.
+        api: what Paddle must support before it can go.
+        solves: what it solves.
+        why: why now, and why this is the same.
+        delete: how to delete it.
+    """
+
+    owner: str
+    api: str
+    solves: str
+    why: str
+    delete: str
+
+
+def patched(data: bytes, groups: Sequence[tuple[Sequence[Replacement], Comment]]) -> bytes:
+    """A file with replacements and, above each statement that has one, the comment of its group."""
+    newline = b"\r\n" if data.count(b"\r\n") * 2 > data.count(b"\n") else b"\n"
+    starts = line_starts(data)
+    edits: list[Edit] = []
+    for made, comment in groups:
+        edits += [one.edit for one in made]
+        for line in sorted({_line_of(data, one.edit) for one in made}):
+            start = starts[line - 1]
+            indent = data[start : start + len(data[start:]) - len(data[start:].lstrip(b" \t"))]
+            text = newline.join(indent + w.encode() for w in words_of(comment, _WIDTH - len(indent))) + newline
+            edits.append(Edit(start, start, text.decode("utf-8", errors="surrogateescape")))
+    return apply(data, edits)
+
+
+def words_of(comment: Comment, width: int) -> list[str]:
+    """The comment as lines."""
+    text = render_template("workaround.txt.j2", {"c": comment}, None)
+    lines = []
+    for paragraph in text.strip().splitlines():
+        filled = textwrap.wrap(paragraph, max(width, 40), break_long_words=False, break_on_hyphens=False)
+        lines += [f"# {line}" if n == 0 else f"#   {line}" for n, line in enumerate(filled)]
+    return lines
+
+
+def _line_of(data: bytes, made: Edit) -> int:
+    """The line on which the innermost statement around an edit begins, where it begins its line."""
+    starts = line_starts(data)
+    best = 1
+    for node in ast.walk(ast.parse(data)):
+        if not isinstance(node, ast.stmt) or node.end_lineno is None:
+            continue
+        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+        begin = starts[first - 1]
+        end = starts[node.end_lineno - 1] + (node.end_col_offset or 0)
+        own = starts[node.lineno - 1] + node.col_offset
+        leads = not data[starts[node.lineno - 1] : own].strip()
+        if begin <= made.start and made.end <= end and leads:
+            best = max(best, first)
+    return best
+
+
+def diff(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> str:
+    """A unified diff of changed files, by path relative to the library."""
+    parts = []
+    for path, before in old.items():
+        after = new[path]
+        if before != after:
+            parts.extend(_one(path, _lines(before), _lines(after)))
+    return "".join(parts)
+
+
+def _lines(data: bytes) -> list[str]:
+    text = data.decode("utf-8", errors="surrogateescape")
+    lines = text.split("\n")
+    kept = [line + "\n" for line in lines[:-1]]
+    return kept + ([lines[-1]] if lines[-1] else [])
+
+
+def _one(path: str, before: list[str], after: list[str]) -> list[str]:
+    found = []
+    for line in difflib.unified_diff(before, after, f"a/{path}", f"b/{path}"):
+        found.append(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n")
+    return found
+
+
+def relative(path: Path, root: Path) -> str:
+    """A path as the diff names it."""
+    return path.resolve().relative_to(root.resolve()).as_posix()
