@@ -18,7 +18,7 @@ from migrate_lens.compare.findings import api_of, collect, first_divergence, nod
 from migrate_lens.causes import Trial, as_shown, pin_backward, promote
 from migrate_lens.compare.outcome import disagreement, ending_said
 from migrate_lens.encoded import Difference
-from migrate_lens.events import Ending
+from migrate_lens.events import Trace
 from migrate_lens.model import (
     Finding, FirstDivergence, Key, Outcome, Probe, ProbeKind, Runtime, Site, Stage, StageResult, Symptom, TraceSummary,
 )  # fmt: skip
@@ -124,7 +124,8 @@ def _summary(base: Run, other: Run, probe: Probe, note: str) -> TraceSummary:
 def _global_too(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base: Run, natural: Run,
                 differs: Difference | None) -> tuple[tuple[StageResult, ...], tuple[Finding, ...]]:  # fmt: skip
     """The global runtime, where the scoped one fails: if it behaves, the proxy's boundary is at fault."""
-    if not _failed(natural) or natural.fate.timed_out or natural.died:
+    in_part = natural.trace.ending.how == "parts" and differs is not None
+    if not (_failed(natural) or in_part) or natural.fate.timed_out or natural.died:
         return (), ()
     run = bench.run(setting, Runtime.PADDLE_GLOBAL, probe, reference=base, heal="draws")
     other = disagreement(base.trace.ending, run.trace.ending)
@@ -132,14 +133,16 @@ def _global_too(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base
     if other is not None:
         return (result,), ()
     key = Key(Symptom.SCOPE, "paddle.enable_compat", "")
-    sites = _sites_of(natural.trace.ending, setting)
+    sites = _sites_of(natural.trace, setting)
     actual = ending_said(natural.trace.ending)
     finding = Finding(key, stage, sites, "the same behaviour as with global compat", actual, {"scoped_only": True})
     return (result,), (finding,)
 
 
-def _sites_of(ending: Ending, setting: Setting) -> tuple[Site, ...]:
-    return tuple(site_of(f.path, f.module, f.line, setting.library) for f in ending.frames[-1:])
+def _sites_of(trace: Trace, setting: Setting) -> tuple[Site, ...]:
+    ends = [trace.ending.frames, *(frames for _, _, frames in trace.failures)]
+    last = [frames[-1] for frames in ends if frames]
+    return tuple(dict.fromkeys(site_of(f.path, f.module, f.line, setting.library) for f in last))
 
 
 def _only_first(base: Run, natural: Run, found: Sequence[Divergence], differs: Difference | None, stage: Stage,

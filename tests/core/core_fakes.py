@@ -20,7 +20,20 @@ from migrate_lens.worker.loader import Instrumenter
 from migrate_lens.worker.recorder import Recorder
 
 PROGRAM = "<program>"
+FOLDER = Path(__file__).parent / "programs"
 _NAMES = itertools.count()
+
+
+def programs(name: str) -> dict[str, str]:
+    """Sources by their headings: each begins with ``## heading``."""
+    parts = (FOLDER / name).read_text().removeprefix("## ").split("\n\n## ")
+    return {heading: source.rstrip("\n") for heading, _, source in (part.partition("\n") for part in parts)}
+
+
+def expected_of(name: str) -> dict[str, tuple[str, list[str]]]:
+    """Sources and the gaps that their headings announce: ``## heading -> gap, gap``."""
+    split = ((*heading.split(" -> "), source) for heading, source in programs(name).items())
+    return {heading: (source, gaps.split(", ")) for heading, gaps, source in split}
 
 
 class Tensor:
@@ -44,7 +57,7 @@ class Tensor:
     def __add__(self, other: object) -> Tensor:
         return self._noted("add")
 
-    def __iadd__(self, other: object) -> Tensor:  # noqa: PYI034
+    def __iadd__(self, other: object) -> Tensor:
         return self._noted("iadd")
 
     def __neg__(self) -> Tensor:

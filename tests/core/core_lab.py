@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import pytest
 
 from migrate_lens.classify import classify
 from migrate_lens.investigate import Investigation, baseline, investigate
 from migrate_lens.library import discover
 from migrate_lens.model import Gap, Library, Probe, ProbeKind, Runtime, Stage, StageResult
 from migrate_lens.trace.bench import Bench, Run, Setting
+from migrate_lens.trace.worker import Worker
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ class Lab:
 
     def setting(self, library: Library, timeout: float = 60.0) -> Setting:
         """What all runs of a library share."""
-        return Setting(library, {runtime: () for runtime in Runtime}, (), timeout)
+        return Setting(library, dict.fromkeys(Runtime, ()), (), timeout)
 
     def run(self, source: str, runtime: Runtime = Runtime.TORCH, *, timeout: float = 60.0, **others: str) -> Run:
         """One run of a script, with nothing healed."""
@@ -76,7 +80,9 @@ class Lab:
         base = self.bench.run(setting, Runtime.TORCH, library.probes[0])
         assert library.script is not None
         library.script.write_text(textwrap.dedent(source))
-        run = self.bench.run(setting, Runtime.PADDLE, library.probes[0], reference=base, heal=heal, spare=spare, skip=skip)
+        run = self.bench.run(
+            setting, Runtime.PADDLE, library.probes[0], reference=base, heal=heal, spare=spare, skip=skip
+        )
         return base, run
 
     def diagnose(self, source: str, *, timeout: float = 60.0, stop_at_first: bool = False, **others: str) -> Diagnosis:
@@ -101,3 +107,12 @@ class Lab:
             self.bench, setting, Stage.RUN, probe, base, observed, lambda _: None, stop_at_first=stop_at_first
         )
         return Diagnosis(base, result, observed, done, classify(done.findings))
+
+
+@pytest.fixture(scope="session", name="lab")
+def opened_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Real torch and real Paddle; every job runs in a fork of its own."""
+    python = Path(sys.executable)
+    folder = tmp_path_factory.mktemp("lab")
+    with Worker(python, "torch") as torch, Worker(python, "paddle") as paddle:
+        yield Lab(Bench(torch, paddle, folder), folder, itertools.count())
