@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import marshal
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from migrate_lens.audit import report, tree
+from migrate_lens.audit import headers, report, tree
+from migrate_lens.audit.native import scan_cmake, scan_native, scan_pyproject
+from migrate_lens.audit.python import scan_python
+from migrate_lens.audit.record import from_plain
 from migrate_lens.audit.surface import Surface
 
 from .conftest import Audit, lines
@@ -86,3 +92,51 @@ def test_a_huge_native_file_is_read(audit: Audit) -> None:
 def test_an_empty_folder_has_no_gaps(audit: Audit) -> None:
     library = audit({})
     assert (library.gaps, library.grade, library.files) == ((), "A", 0)
+
+
+PIECES = st.sampled_from(
+    [
+        b"torch",
+        b"import ",
+        b"from ",
+        b"(",
+        b")",
+        b"{",
+        b"}",
+        b":\n    ",
+        b"\n",
+        b".",
+        b"=",
+        b"'",
+        b'"',
+        b"#",
+        b"at::Tensor",
+        b" x",
+        b"class A(torch.nn.Module)",
+        b"def f(x: torch.Tensor)",
+        b"try",
+        b"\xff",
+        b"TORCH_LIBRARY(a, m)",
+        b"/*",
+        b"\\",
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=40).map(b"".join))
+def test_no_source_breaks_a_reader(source: bytes) -> None:
+    rows = source.count(b"\n") + 1
+    for scan in (
+        scan_python(source, "a.py"),
+        scan_native(source, "a.cpp"),
+        scan_cmake(source, "a"),
+        scan_pyproject(source, "a"),
+    ):
+        assert all(1 <= use.line <= rows for use in scan.uses)
+    headers.read_header(source.decode("latin-1"), headers.Declared())
+
+
+@given(st.lists(PIECES, max_size=40).map(b"".join))
+def test_a_scan_is_the_same_after_it_was_kept(source: bytes) -> None:
+    scan = scan_python(source, "a.py")
+    assert from_plain(marshal.loads(marshal.dumps(scan.plain()))) == scan
