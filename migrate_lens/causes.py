@@ -6,6 +6,7 @@ in changes the program's outcome. That is tried, not guessed: the healed run is 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,13 +15,14 @@ from migrate_lens.compare.divergences import Divergence, divergences
 from migrate_lens.compare.findings import node_name
 from migrate_lens.compare.gradients import culprit, references
 from migrate_lens.compare.outcome import disagreement, ending_said, own_frame, recorded
-from migrate_lens.encoded import Difference, tag
-from migrate_lens.events import Event
+from migrate_lens.encoded import Difference, tag, tensors
+from migrate_lens.events import Event, Trace
 from migrate_lens.model import Probe, Runtime, Symptom
 from migrate_lens.trace.bench import Bench, Run, Setting
 
-# Trials in one diagnosis of a probe, and the longest program, in seconds, for which trials are made.
-_TRIALS, _LONGEST = 32, 60.0
+# Trials in one diagnosis of a probe, and the seconds that they may take: this many healed runs' worth, within limits.
+_TRIALS = 32
+_RUNS, _LEAST, _MOST = 4.0, 5.0, 60.0
 _BACKWARD = ("backward", "grad")
 
 Group = list[Divergence]
@@ -35,6 +37,11 @@ class Trial:
     probe: Probe
     base: Run
     deadly: tuple[str, ...] = ()
+    healed_seconds: float = 0.0
+
+    def budget(self) -> float:
+        """When to stop trying, on the clock of ``time.monotonic``."""
+        return time.monotonic() + min(_MOST, max(_LEAST, _RUNS * self.healed_seconds))
 
     def healed(self, *, spare: Sequence[str] = (), skip: Sequence[str] = ()) -> Run:
         """A healed run with some nodes left as Paddle has them, or not called."""
@@ -62,7 +69,7 @@ def promote(trial: Trial, soft: Sequence[Divergence], *, alone: bool, after: Dif
     """
     if after is not None:
         return [d for d in soft if d.symptom is Symptom.ALIAS and written_later(d, trial.base)]
-    if differs is None or trial.base.fate.seconds > _LONGEST:
+    if differs is None:
         return []
     groups = list(_groups(soft).values())
     if alone and len(groups) == 1:
@@ -72,10 +79,10 @@ def promote(trial: Trial, soft: Sequence[Divergence], *, alone: bool, after: Dif
 
 def _needed(trial: Trial, groups: list[Group]) -> list[Group]:
     """The fewest groups, earliest first, whose healing gives torch's outcome: the others are dropped by halves."""
-    left, dropped = [_TRIALS], list[Group]()
+    left, dropped, end = [_TRIALS], list[Group](), trial.budget()
 
     def drop(part: list[Group]) -> list[Group]:
-        if not part or left[0] <= 0:
+        if not part or left[0] <= 0 or time.monotonic() > end:
             return []
         left[0] -= 1
         spare = sorted({node_name(d.got.place) for group in (*dropped, *part) for d in group})
@@ -129,6 +136,9 @@ def as_shown(kept: Sequence[Divergence], promoted: Sequence[Divergence], natural
 
 def pin_backward(trial: Trial, kept: list[Divergence]) -> list[Divergence]:
     """Gradients that differ, and backward passes that raise, by the call whose backward is at fault."""
+    if any(d.got.what == "raise" and d.want.api.rpartition(".")[2] in _BACKWARD for d in kept):
+        # No gradient came out of a backward pass that raised: that each of them is missing is the same gap.
+        kept = [d for d in kept if d.symptom is not Symptom.GRADIENT or d.got.value is not None]
     gradients = [d for d in kept if d.symptom is Symptom.GRADIENT and d.hard]
     if gradients:
         event = _differing(trial)
@@ -155,8 +165,11 @@ def _raising(trial: Trial, divergence: Divergence) -> Event | None:
     """The first call without which the backward pass does not raise this: torch's value cuts it out of the graph."""
     events = trial.base.trace.events
     position = next((i for i, e in enumerate(events) if e.key == divergence.want.key), 0)
-    candidates = [e for e in events[:position] if _in_graph(e)][:_TRIALS]
+    known = _differentiable(trial.base.trace)
+    candidates, end = [e for e in events[:position] if _in_graph(e, known)][:_TRIALS], trial.budget()
     for event in candidates:
+        if time.monotonic() > end:
+            break
         run = trial.healed(skip=[node_name(event.place)])
         still = (d for d in divergences(trial.base.trace, run.trace) if d.want.key == divergence.want.key)
         if not any(d.got.value == divergence.got.value for d in still if d.got.what == "raise"):
@@ -164,6 +177,17 @@ def _raising(trial: Trial, divergence: Divergence) -> Event | None:
     return None
 
 
-def _in_graph(event: Event) -> bool:
+def _in_graph(event: Event, differentiable: set[int]) -> bool:
+    """Whether a call has a backward: it makes a tensor with a gradient from one that has one."""
     made = event.what == "call" and tag(event.value) == "T" and event.value[5] and "=" not in event.flags
-    return bool(made and references(event.inputs) and event.api.rpartition(".")[2] not in _BACKWARD)
+    return bool(made and differentiable & set(references(event.inputs)))
+
+
+def _differentiable(trace: Trace) -> set[int]:
+    """Serials of the tensors that take part in the graph."""
+    found = {serial for (serial, _), value in trace.values.items() if tag(value) == "T" and value[5]}
+    for event in trace.events:
+        if event.what == "call":
+            made = zip(event.serials, tensors(event.value), strict=False)
+            found |= {serial for (serial, _), value in made if value[5]}
+    return found

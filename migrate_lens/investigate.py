@@ -166,7 +166,7 @@ def _everything(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base
     hard = [d for d in found if d.hard]
     after = disagreement(base.trace.ending, healed.trace.ending)
     soft = [d for d in found if not d.hard]
-    trial = Trial(bench, setting, probe, base, deadly)
+    trial = Trial(bench, setting, probe, base, deadly, healed_seconds=healed.fate.seconds)
     promoted = promote(trial, soft, alone=not hard and not deaths, after=after, differs=differs)
     kept = as_shown([*hard, *promoted], promoted, natural)
     findings = [*deaths, *collect(pin_backward(trial, kept), stage, setting.library)]
@@ -214,7 +214,8 @@ def _death(base: Run, run: Run, stage: Stage, setting: Setting) -> Finding:
 
 def _with_kinds(bench: Bench, setting: Setting, findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Add, to what is missing, whether the missing part of its name is a module in torch."""
-    absent = [f for f in findings if f.key.symptom is Symptom.MISSING_API and f.key.api.startswith("torch")]
+    absent = [f for f in findings if f.key.symptom is Symptom.MISSING_API and not f.facts.get("on_object")]
+    absent = [f for f in absent if f.key.api.startswith("torch")]
     names = sorted({".".join(f.key.api.split(".")[:n]) for f in absent for n in range(2, f.key.api.count(".") + 2)})
     if not names:
         return tuple(findings)

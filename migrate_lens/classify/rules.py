@@ -33,6 +33,7 @@ FACTS: Mapping[str, str] = {
     "kind": "what the place is: call, method, attribute, operator, import, from-import, ...",
     "callee": "type of what was called",
     "proxied": "the proxy hands out another object than paddle.compat has under this name",
+    "on_object": "the missing name was looked up on an object, not on a module",
     "private": "a part of the name begins with one underscore",
     "missing_module": "the part of the name that is missing is a module in torch",
     "module": "the torch module that the name is in",

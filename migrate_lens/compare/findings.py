@@ -62,7 +62,7 @@ def _finding(key: Key, members: Sequence[Divergence], stage: Stage, library: Lib
     first = members[0]
     places = dict.fromkeys(d.got.place for d in members)
     sites = tuple(dict.fromkeys(site_of(p.path, p.module, p.line, library) for p in places))
-    evidence = [f"{_where(d, library)} {d.got.place.text}" for d in members[:3]]
+    evidence = list(dict.fromkeys(f"{_where(d, library)} {d.got.place.text}" for d in members))[:3]
     if first.got.healed:
         evidence.append(f"torch's recorded result was handed over ({first.got.healed}), {len(members)} time(s)")
     if not first.hard:
@@ -89,6 +89,7 @@ def facts_of(divergence: Divergence) -> dict[str, Fact]:
         facts |= {
             "exception": failure["types"][0], "raised_in": failure["where"], "argument": failure["argument"],
             "callee": failure["callee"], "proxied": failure["proxied"], "guarded": guarded(got),
+            "on_object": failure["on_object"],
         }  # fmt: skip
     return facts
 

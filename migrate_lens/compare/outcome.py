@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from migrate_lens.encoded import Difference, describe, difference, tag
+from migrate_lens.encoded import LIGHT, Difference, describe, difference, tag
 from migrate_lens.events import Ending, Event, Frame, Trace
 
 
@@ -26,7 +26,7 @@ def disagreement(want: Ending, got: Ending) -> Difference | None:
     if not want.has_value:
         return None
     found = difference(want.value, got.value)
-    return None if found is None or found.aspect in ("gradient", "type") else found
+    return None if found is None or found.aspect in LIGHT else found
 
 
 def _parts(want: dict[str, str], got: dict[str, str]) -> Difference | None:

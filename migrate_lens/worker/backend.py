@@ -125,8 +125,11 @@ class Backend:
         """The documented name of the nearest class that is the framework's own."""
         name = self._names.get(kind)
         if name is None:
-            own = next((base for base in kind.__mro__ if self.own(base)), kind)
-            name = self._names[kind] = public_name(own)
+            own = [base for base in kind.__mro__ if self.own(base)]
+            # A class made on the fly (the context of an autograd.Function) is documented by the base that can be named.
+            named = [base for base in own if _reachable(base)]
+            chosen = named[0] if own and named and named[0] is own[0] else (named or own or [kind])[-1]
+            name = self._names[kind] = public_name(chosen)
         return name
 
     # -- values --------------------------------------------------------------------------------------------------
@@ -274,6 +277,12 @@ def _builtins(top: str) -> dict[int, str]:
                 if type(value) is types.BuiltinFunctionType and not key.startswith("_"):
                     found.setdefault(id(value), f"{name}.{key}")
     return found
+
+
+def _reachable(kind: type) -> bool:
+    """Whether a class can be got by its public name."""
+    private = kind.__name__.startswith("_")
+    return not private and getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind
 
 
 def _shorten(module: str, name: str, value: Any) -> str:

@@ -15,7 +15,8 @@ class Failure(TypedDict):
     ``types`` are the class names, nearest first; ``where`` the file's tail and function of the raising frame;
     ``argument`` the keyword that the callable does not take (``""``: not that kind of failure); ``missing`` the name
     that an ImportError or AttributeError names itself; ``causes`` the types along ``__cause__``; ``callee`` the type of
-    what was called; ``proxied`` whether the proxy handed out another object than Paddle's compat package has.
+    what was called; ``proxied`` whether the proxy handed out another object than Paddle's compat package has;
+    ``on_object`` whether a missing name was looked up on an object, not on a module.
     """
 
     types: list[str]
@@ -26,6 +27,7 @@ class Failure(TypedDict):
     causes: list[str]
     callee: str
     proxied: bool
+    on_object: bool
 
 
 def failure_of(error: BaseException, func: Any = None, args: Any = (), kwargs: Any = None) -> Failure:
@@ -42,6 +44,7 @@ def failure_of(error: BaseException, func: Any = None, args: Any = (), kwargs: A
         "causes": _causes(error),
         "callee": type(func).__name__ if func is not None else "",
         "proxied": False,
+        "on_object": False,
     }
 
 

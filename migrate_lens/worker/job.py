@@ -169,7 +169,7 @@ def _imports(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
             done[name] = "passed"
         except BaseException as error:  # noqa: BLE001 - the worker's edge: a module may raise anything when imported
             recorder.journal.write(("module failed", name, failure_of(error), _frames(error)))
-            done[name] = type(error).__name__
+            done[name] = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:200]
     return done
 
 

@@ -16,21 +16,23 @@ Frames (see ``migrate_lens.wire``), in the order in which things happened:
 ``inputs`` is ``[base, positional..., (keyword, value)...]`` with tensors as ``("#", serial, version)``; ``written``
 lists tensor arguments that the call wrote to, as ``(index, encoded)``; ``serials`` are (serial, version) pairs of the result's tensors; ``flags`` holds ``r`` (it drew random numbers),
 ``u`` (uninitialised memory), ``=N;`` (the result is tensor argument N), ``v`` (the result shares memory with an
-argument), ``k`` (a layer was made) and ``p`` (the proxy handed out another object than Paddle's compat package has).
+argument), ``i`` (it got other arrays or scalars than torch's call), ``k`` (a layer was made) and ``p`` (the proxy handed out another object than Paddle's compat package has).
 """
 
 from __future__ import annotations
 
 import functools
+import sys
 import types
 import weakref
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from migrate_lens.encoded import Encoded
 from migrate_lens.wire import Journal
-from migrate_lens.worker.backend import MAY_DRAW, UNINITIALISED, Backend, public_name
+from migrate_lens.worker.backend import DEPTH, ITEMS, MAY_DRAW, UNINITIALISED, Backend, public_name
 from migrate_lens.worker.failures import Failure, failure_of
 from migrate_lens.worker.nodes import METHOD, Node
 
@@ -239,13 +241,25 @@ class Recorder:
     def adopt(self, out: Any) -> list[tuple[int, int]]:
         """Serials and versions of the tensors in a result, in the order in which ``encode`` meets them."""
         found: list[tuple[int, int]] = []
-        for tensor in self.tensors((out,)):
+        for tensor in self.inner(out):
             known = self._known.get(id(tensor))
             serial = known[1] if known is not None and known[0]() is tensor else self._next()
             version = self.backend.version(tensor)
             self._known[id(tensor)] = (weakref.ref(tensor), serial, version)
             found.append((serial, version))
         return found
+
+    def inner(self, value: Any, depth: int = 0) -> list[Any]:
+        """Tensors in a result, as deep and as many as ``encode`` keeps, in its order."""
+        if isinstance(value, self.backend.tensor):
+            return [value]
+        if isinstance(value, dict):
+            value = value.values()
+        elif not isinstance(value, list | tuple):
+            return []
+        if depth >= DEPTH:
+            return []
+        return [t for item in islice(value, ITEMS) for t in self.inner(item, depth + 1)]
 
     def tensors(self, values: Any) -> list[Any]:
         """Tensors in arguments, one container deep."""
@@ -374,17 +388,18 @@ class Recorder:
             raise error
         node = self.nodes[number]
         api = node.name if node and "." in node.name else self.method_name(number, base, attribute)
-        return self.not_there(number, api, error)
+        return self.not_there(number, api, error, base)
 
-    def not_there(self, number: int, api: str, error: Exception, sub: str = "") -> Any:
+    def not_there(self, number: int, api: str, error: Exception, base: Any = None, sub: str = "") -> Any:
         """Record a name that is not there under its documented name, and raise on."""
-        self.journal.write(("absent", number, self.visits[number], sub, api, failure_of(error), ""))
+        failure = lacking(error, base)
+        self.journal.write(("absent", number, self.visits[number], sub, api, failure, ""))
         raise error
 
     def absent_import(self, number: int, module: str, names: tuple[str, ...], error: ImportError) -> list[Any]:
         """Record a module, or names of it, that cannot be imported, and raise on."""
         name = names[0] if names else ""
-        self.not_there(number, f"{module}.{name}" if name else module, error, name)
+        self.not_there(number, f"{module}.{name}" if name else module, error, None, name)
         return []
 
     def imported(self, number: int, api: str, value: Any, name: str) -> Any:
@@ -429,6 +444,12 @@ class Recorder:
 def _rewritten(func: Any) -> bool:
     """Whether a function is the program's own."""
     return type(func) is _FUNCTION and METHOD in func.__globals__
+
+
+def lacking(error: Exception, base: Any) -> Failure:
+    """Facts about a name that is not there; ``base`` is what it was looked up on, None for an import."""
+    on_object = base is not None and not isinstance(base, types.ModuleType)
+    return {**failure_of(error), "on_object": on_object}  # type: ignore[typeddict-item]
 
 
 def exported(module: Any) -> list[str]:
