@@ -2,7 +2,7 @@
 
 A type is a string: ``torch.nn`` is the torch name itself, ``=torch.Tensor`` an instance (``=`` certain, ``~`` by flow,
 ``?`` by convention), ``~[]torch.Tensor`` a sequence of them, ``~torch.Tensor>view`` a member not yet used, ``$`` the
-instance of the class around, ``%module`` a class of this file, and the empty string anything else.
+instance of the class around, ``%module`` a class of this file, ``%native:`` a compiled module; else it is empty.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ SURE = {"=": CERTAIN, "~": LIKELY, "?": GUESS}
 MARKS = frozenset(SURE)
 STRING = re.compile(r"torch\.\w[\w.]*|\W{0,3}\w*(?:TORCH|Torch|CUDA|NVCC|nvcc|cudart)\w*(?:[=.-]\S*)?")
 LAYER = re.compile(r"torch\.nn\.(?:\w+\.)*[A-Z]\w*")
+NATIVE = "%native:"  # what the library's own compiled module has
 WIDEST = 10_000  # elements of a literal list beyond which it is data, not a program
 
 Handler = Callable[[Any, Any], str]
@@ -116,6 +117,8 @@ class Expressions:
             return self.unknown_member(attr)
         if base[0] == "$":
             return self.own_member(attr)
+        if base.startswith(NATIVE):
+            return f"{base}:{attr}"
         if base[0] == "%" or base[1:3] == "[]":
             return ""
         if base[0] in MARKS:
@@ -176,6 +179,8 @@ class Expressions:
             self.hand_on(self.visit(keyword.value), target, keyword.value)
         if not target:
             return self.plain_call(node, func, first)
+        if target.startswith(NATIVE):
+            self.note("native_call", target[len(NATIVE) :].replace(":", "."), line, LIKELY)
         if target[0] in "%$":
             return f"~{MODULE}" if target == "%module" else ""
         return self.torch_call(node, target, line, then)

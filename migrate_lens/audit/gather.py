@@ -77,10 +77,10 @@ def entry_uses(scans: Mapping[str, Scan], near: Nearness) -> dict[str, Scan]:
     """Scans with one more use where a package that leads to torch is entered."""
     added = dict(scans)
     for path in near.entries:
-        line = scans[path].first_import
-        if line:
-            use = Use("entry", near.modules.name_of[path], line, at="import")
-            added[path] = scans[path]._replace(uses=(use, *scans[path].uses))
+        scan = scans[path]
+        lines = sorted(set(scan.span) - {0})
+        uses = (Use("entry", near.modules.name_of[path], line, at="import") for line in lines)
+        added[path] = scan._replace(uses=(*uses, *scan.uses))
     return added
 
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import ast
 import re
 import sys
-import warnings
 from typing import Any
 
 from migrate_lens.audit.annotations import Annotations
-from migrate_lens.audit.expressions import LAYER, Class, Expressions, Handler
+from migrate_lens.audit.expressions import LAYER, NATIVE, Class, Expressions, Handler
 from migrate_lens.audit.guards import guard_of, guard_of_try
 from migrate_lens.audit.knowledge import CTX, CUSTOM_OP, TENSOR
 from migrate_lens.audit.record import LIKELY, Scan
+from migrate_lens.audit.source import exports, ignores, import_span, parse
 
-IGNORE = re.compile(rb"#\s*migrate-lens:\s*ignore(?:\[([^\]\n]*)\])?")
 DEEPEST = 6_000  # Python frames: deep nesting is read, endless nesting is a reason to skip
 NATIVE_MODULE = re.compile(r"(?:[\w.]+\.)?(?:_C|_ext|_cuda|_kernels|\w+_(?:cpp|cuda|ext|C))")
 STATIC = frozenset(("staticmethod",))
@@ -59,7 +58,7 @@ class Reader(Annotations):
             else:
                 self.imports.append((0, alias.name, (), self.at))
                 self.native_module(alias.name, alias.lineno)
-                self.hide(alias.asname or top)
+                self.hide(alias.asname or top, native_type(alias.name, alias.asname or top))
         return ""
 
     def import_from(self, node: ast.ImportFrom) -> str:
@@ -70,7 +69,7 @@ class Reader(Annotations):
             self.imports.append((node.level, module, names, self.at))
             for alias in node.names:
                 self.native_module(alias.name, alias.lineno)
-                self.hide(alias.asname or alias.name)
+                self.hide(alias.asname or alias.name, native_type(module, alias.name) or native_type(alias.name))
             return ""
         for alias in node.names:
             if alias.name == "*":
@@ -85,10 +84,10 @@ class Reader(Annotations):
         if NATIVE_MODULE.fullmatch(name):
             self.note("load", name, line, LIKELY)
 
-    def hide(self, name: str) -> None:
+    def hide(self, name: str, found: str = "") -> None:
         """A name bound to something else, unless a re-export already said what it is."""
         if not self.scopes[-1].get(name):
-            self.scopes[-1][name] = ""
+            self.scopes[-1][name] = found
 
     # -- definitions --------------------------------------------------------------------------------------------------
 
@@ -332,35 +331,11 @@ STATEMENTS: Handlers = {
 Reader.handlers = Expressions.handlers | STATEMENTS
 
 
-def exports(scope: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    """Module-level names that another module could import and that stand for torch names."""
-    return tuple((name, found) for name, found in scope.items() if found[:5] == "torch" and found[0] not in "=~?%$")
-
-
-def ignores(source: bytes) -> tuple[tuple[int, tuple[str, ...]], ...]:
-    """Lines with an ignore comment and the rules that they name."""
-    if b"migrate-lens:" not in source:
-        return ()
-    found = []
-    for number, line in enumerate(source.splitlines(), 1):
-        if match := IGNORE.search(line):
-            names = (match[1] or b"").decode("utf-8", "replace").replace(",", " ").split()
-            found.append((number, tuple(names)))
-    return tuple(found)
-
-
-def parse(source: bytes, path: str) -> ast.Module | str:
-    """The syntax tree, or the reason why there is none."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(source, path)
-    except SyntaxError as error:
-        return f"syntax error on line {error.lineno}: {error.msg}"
-    except (ValueError, LookupError) as error:
-        return f"not Python text: {error}"
-    except (RecursionError, MemoryError):
-        return "nested too deeply to parse"
+def native_type(module: str, name: str = "") -> str:
+    """What a name from the library's own compiled module stands for, or empty."""
+    if not NATIVE_MODULE.fullmatch(module):
+        return ""
+    return f"{NATIVE}{module.rpartition('.')[2]}" + (f":{name}" if name and name != module else "")
 
 
 def scan_python(source: bytes, path: str, seeds: dict[str, str] | None = None) -> Scan:
@@ -382,13 +357,5 @@ def scan_python(source: bytes, path: str, seeds: dict[str, str] | None = None) -
         sys.setrecursionlimit(limit)
     uses, imports = dict.fromkeys(reader.uses), dict.fromkeys(reader.imports)
     return Scan(
-        tuple(uses), tuple(imports), exports(reader.globals), ignores(source), "", bool(uses), first_import(tree)
+        tuple(uses), tuple(imports), exports(reader.globals), ignores(source), "", bool(uses), import_span(tree)
     )
-
-
-def first_import(tree: ast.Module) -> int:
-    """Where the module begins to import; ``__future__`` is no import."""
-    for node in tree.body:
-        if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and node.module != "__future__"):
-            return node.lineno
-    return 0

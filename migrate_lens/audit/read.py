@@ -8,14 +8,15 @@ from pathlib import Path
 
 from migrate_lens.audit import reach
 from migrate_lens.audit.native import scan_cmake, scan_native, scan_pyproject
-from migrate_lens.audit.python import ignores, scan_python
+from migrate_lens.audit.python import scan_python
 from migrate_lens.audit.record import Scan
+from migrate_lens.audit.source import ignores
 from migrate_lens.audit.store import Store
 from migrate_lens.audit.tree import Source, Tree
 
 FROM = re.compile(rb"^([ \t]*)from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]*(\([^)]*\)|[^\n#;]*)", re.MULTILINE)
 PLAIN = re.compile(rb"^([ \t]*)import[ \t]+([\w., \t]+)", re.MULTILINE)
-FIRST = re.compile(rb"^(?:from[ \t]+(?!__future__)[\w.]+[ \t]+import|import)\b", re.MULTILINE)
+IMPORT = re.compile(rb"^(?:from[ \t]+(?!__future__)[\w.]+[ \t]+import|import)\b", re.MULTILINE)
 NAME = re.compile(rb"(\w+)(?:\s+as\s+(\w+))?")
 PYTHON_WORDS = (b"torch", b"TORCH", b"Torch", b"nvcc", b"cudart", b"ctypes")
 NATIVE_WORDS = (
@@ -50,9 +51,14 @@ def scan_source(source: Source, seeds: Seeds) -> Scan:
         return scan_pyproject(data, source.path)
     if seeds or any(word in data for word in PYTHON_WORDS):
         return scan_python(data, source.path, dict(seeds))
-    first = FIRST.search(data)
-    line = data.count(b"\n", 0, first.start()) + 1 if first else 0
-    return Scan(imports=plain_imports(data), ignores=ignores(data), first_import=line)
+    starts = [match.start() for match in IMPORT.finditer(data)]
+    span = (line_at(data, starts[0]), line_at(data, starts[-1])) if starts else (0, 0)
+    return Scan(imports=plain_imports(data), ignores=ignores(data), span=span)
+
+
+def line_at(data: bytes, offset: int) -> int:
+    """1-based line of an offset."""
+    return data.count(b"\n", 0, offset) + 1
 
 
 def plain_imports(data: bytes) -> tuple[tuple[int, str, tuple[str, ...], str], ...]:

@@ -55,7 +55,7 @@ class Scan(NamedTuple):
         ignores: (line, rules) of ``# migrate-lens: ignore[...]`` comments; no rules means all.
         reason: why it could not be read; empty if it was.
         torch: whether the file names torch at all.
-        first_import: line of the first import at module level, 0 if there is none.
+        span: lines of the first and the last import at module level, zeros if there is none.
     """
 
     uses: tuple[Use, ...] = ()
@@ -64,7 +64,7 @@ class Scan(NamedTuple):
     ignores: tuple[tuple[int, tuple[str, ...]], ...] = ()
     reason: str = ""
     torch: bool = False
-    first_import: int = 0
+    span: tuple[int, int] = (0, 0)
 
     def plain(self) -> tuple[Any, ...]:
         """The form that ``marshal`` stores."""

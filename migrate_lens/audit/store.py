@@ -13,11 +13,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from migrate_lens.audit import expressions, guards, knowledge, native, python, record
+from migrate_lens.audit import annotations as typing_reader
+from migrate_lens.audit import expressions, guards, knowledge, native, python, record, source
 from migrate_lens.audit.record import Scan, from_plain
 
 Rows = dict[str, tuple[Any, ...]]
-SCANNERS = (expressions, guards, knowledge, native, python, record)
+SCANNERS = (typing_reader, expressions, guards, knowledge, native, python, record, source)
 
 
 def cache_folder() -> Path:
