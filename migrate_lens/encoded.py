@@ -21,6 +21,7 @@ Scalars, ``None``, ``str`` and ``bytes`` travel as themselves. All else is a tup
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +38,7 @@ FLOOR = {"float16": 1e-5, "bfloat16": 1e-5, "float32": 1e-6, "float64": 1e-12, "
 
 SCALARS = (bool, int, float, complex, str, bytes, type(None))
 SEQUENCES = "Ltns"
+LIGHT = ("gradient", "type")  # aspects that are no difference of what a program computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,8 @@ def _tensors(want: Encoded, got: Encoded, values: bool) -> Difference | None:
 def _largest(want: NDArray[Any], got: NDArray[Any]) -> str:
     if want.dtype.kind not in "fc" or want.size <= 6:
         return ""
-    gap = np.abs(want.astype(np.complex128) - got.astype(np.complex128))
+    with np.errstate(invalid="ignore", over="ignore"):
+        gap = np.abs(want.astype(np.complex128) - got.astype(np.complex128))
     return f", differs by up to {float(np.nanmax(gap)):.3g}" if not np.isnan(gap).all() else ""
 
 
@@ -186,14 +189,20 @@ def _sequences(want: Encoded, got: Encoded, values: bool) -> Difference | None:
     left, right = want[-1], got[-1]
     if len(left) != len(right):
         return Difference("shape", bool(tensors(want)), describe(want), describe(got))
+    found = _gravest(difference(one, other, values=values) for one, other in zip(left, right, strict=True))
+    if found is None and want[0] == "n" and got[0] != "n":
+        found = Difference("type", False, f"named tuple ({', '.join(want[2])})", "tuple" if got[0] == "t" else "list")
+    return found
+
+
+def _gravest(found: Iterable[Difference | None]) -> Difference | None:
+    """The first hard difference, else the first that is more than a flag or a kind of tuple, else the first."""
     soft = None
-    for one, other in zip(left, right, strict=True):
-        found = difference(one, other, values=values)
-        if found and found.hard:
-            return found
-        soft = soft or found
-    if soft is None and want[0] == "n" and got[0] != "n":
-        soft = Difference("type", False, f"named tuple ({', '.join(want[2])})", "tuple" if got[0] == "t" else "list")
+    for each in found:
+        if each and each.hard:
+            return each
+        if soft is None or (each and soft.aspect in LIGHT and each.aspect not in LIGHT):
+            soft = each
     return soft
 
 
@@ -201,8 +210,7 @@ def _dicts(want: Encoded, got: Encoded, values: bool) -> Difference | None:
     left, right = dict(want[1]), dict(got[1])
     if list(left) != list(right):
         return Difference("value", False, f"keys {sorted(map(str, left))}", f"keys {sorted(map(str, right))}")
-    found = (difference(left[key], right[key], values=values) for key in left)
-    return next((d for d in found if d), None)
+    return _gravest(difference(left[key], right[key], values=values) for key in left)
 
 
 def _tensor_or_not(want: Encoded, got: Encoded, kind: str) -> Difference:

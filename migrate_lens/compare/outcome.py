@@ -42,7 +42,7 @@ def ending_said(ending: Ending) -> str:
     """One line about how a program ended."""
     if ending.how == "raised":
         message = next((x.strip() for x in ending.value["message"].splitlines() if x.strip()), "")
-        return f"raises {ending.value['types'][0]}: {message[:200]}" if message else f"raises {ending.value['types'][0]}"
+        return f"raises {ending.value['types'][0]}" + (f": {message[:200]}" if message else "")
     if ending.how == "parts":
         bad = [f"{name}: {fate}" for name, fate in ending.value.items() if fate not in ("passed", "skipped")]
         return "; ".join(bad[:3]) or "finishes"
