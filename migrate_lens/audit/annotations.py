@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from migrate_lens.audit.expressions import MARKS, Expressions
+from migrate_lens.audit.expressions import Expressions
 from migrate_lens.audit.knowledge import SAME
+from migrate_lens.audit.receivers import MARKS
 
 
 class Annotations(Expressions):

@@ -12,58 +12,21 @@ import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from migrate_lens.audit.guards import guard_of, literal_of
-from migrate_lens.audit.knowledge import ATTRIBUTES, CUSTOM_OP, DISTINCTIVE, DTYPES, GROUP, MODULE, TENSOR, result_of
-from migrate_lens.audit.record import CERTAIN, GUESS, LIKELY, Use
+from migrate_lens.audit.guards import guard_of, is_number, literal_of
+from migrate_lens.audit.knowledge import CUSTOM_OP, GROUP, MODULE, PAIRS, TENSOR, result_of
+from migrate_lens.audit.receivers import MARKS, NATIVE, SURE, Receivers
+from migrate_lens.audit.record import GUESS, LIKELY
 
-SURE = {"=": CERTAIN, "~": LIKELY, "?": GUESS}
-MARKS = frozenset(SURE)
 STRING = re.compile(r"torch\.\w[\w.]*|\W{0,3}\w*(?:TORCH|Torch|CUDA|NVCC|nvcc|cudart)\w*(?:[=.-]\S*)?")
-LAYER = re.compile(r"torch\.nn\.(?:\w+\.)*[A-Z]\w*")
-NATIVE = "%native:"  # what the library's own compiled module has
 WIDEST = 10_000  # elements of a literal list beyond which it is data, not a program
 
 Handler = Callable[[Any, Any], str]
 
 
-class Class:
-    """What is known of the class around: its kind and the types of its attributes."""
-
-    __slots__ = ("attrs", "kind", "methods")
-
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self.attrs: dict[str, str] = {}
-        self.methods: set[str] = set()
-
-
-class Expressions:
+class Expressions(Receivers):
     """Handlers by node class; the statements of the reader call them."""
 
     handlers: ClassVar[dict[type, Handler]] = {}
-
-    def __init__(self, seeds: dict[str, str]) -> None:
-        self.uses: list[Use] = []
-        self.scopes: list[dict[str, str]] = [dict(seeds)]
-        self.owner: Class | None = None
-        self.guard = ""
-        self.at = "import"
-        self.inside = ""
-        self.lazy = False
-        self.defined: set[str] = set()  # functions of this file, at any level
-
-    # -- noting -------------------------------------------------------------------------------------------------------
-
-    def note(self, event: str, api: str, line: int, sure: str = CERTAIN, **facts: Any) -> None:
-        """Record one use where the reader stands."""
-        self.uses.append(Use(event, api, line, sure, self.guard, self.at, self.inside, **facts))
-
-    def lookup(self, name: str) -> str:
-        """What a plain name stands for."""
-        for scope in reversed(self.scopes):
-            if name in scope:
-                return scope[name]
-        return ""
 
     # -- names and attributes -----------------------------------------------------------------------------------------
 
@@ -106,62 +69,11 @@ class Expressions:
         if node.__class__ is ast.Name:
             return self.lookup(node.id)
         if node.__class__ is ast.Attribute:
-            return self.member(self.settle(self.chain(node.value, node.attr), node.value), node.attr)
+            base = self.settle(self.chain(node.value, node.attr), node.value)
+            return self.member(base, node.attr) or self.group_member(node)
         if node.__class__ is ast.Call:
             return self.call(node, then)
         return self.visit(node)
-
-    def member(self, base: str, attr: str) -> str:
-        """The type of ``base.attr``."""
-        if not base:
-            return self.unknown_member(attr)
-        if base[0] == "$":
-            return self.own_member(attr)
-        if base.startswith(NATIVE):
-            return f"{base}:{attr}"
-        if base[0] == "%" or base[1:3] == "[]":
-            return ""
-        if base[0] in MARKS:
-            return self.held_member(base, attr)
-        if base in DTYPES:
-            return f"=torch.dtype>{attr}"
-        return f"{base}.{attr}"
-
-    def held_member(self, base: str, attr: str) -> str:
-        """An attribute of an instance; every layer has what torch.nn.Module has, unless this file defines the name."""
-        if LAYER.fullmatch(base, 1):
-            return "" if attr in self.defined else f"{base[0]}{MODULE}>{attr}"
-        return f"{base}>{attr}"
-
-    def unknown_member(self, attr: str) -> str:
-        """An attribute of something unknown: a few names belong to one torch class only."""
-        if attr in DISTINCTIVE:
-            return f"?{DISTINCTIVE[attr]}>{attr}"
-        if attr == "dtype" or attr == "device":
-            return f"?torch.{attr}"
-        return ""
-
-    def own_member(self, attr: str) -> str:
-        """An attribute of ``self``."""
-        owner = self.owner
-        if owner is None:
-            return ""
-        if attr in owner.attrs:
-            return owner.attrs[attr]
-        if owner.kind == "module" and attr not in owner.methods:
-            return f"?{TENSOR}" if attr in ("weight", "bias") else f"~{MODULE}>{attr}"
-        return self.unknown_member(attr)
-
-    def settle(self, found: str, node: Any) -> str:
-        """A member that is read, not called: note it, and say what it holds."""
-        if ">" not in found:
-            return found
-        owner, _, attr = found[1:].partition(">")
-        api = f"{owner}.{attr}"
-        if owner != MODULE:
-            self.note("attribute", api, node.end_lineno or node.lineno, SURE[found[0]], value=owner)
-        kept = ATTRIBUTES.get(api, "")
-        return f"{found[0]}{kept}" if kept else ""
 
     # -- calls --------------------------------------------------------------------------------------------------------
 
@@ -178,6 +90,7 @@ class Expressions:
         for keyword in node.keywords:
             self.hand_on(self.visit(keyword.value), target, keyword.value)
         if not target:
+            self.pair(node, line, then)
             return self.plain_call(node, func, first)
         if target.startswith(NATIVE):
             self.note("native_call", target[len(NATIVE) :].replace(":", "."), line, LIKELY)
@@ -208,6 +121,15 @@ class Expressions:
             self.note("call", f"{CUSTOM_OP}.__call__", line, SURE[mark], **facts)
         return f"~{TENSOR}" if owner.startswith("torch.nn.") else ""
 
+    def pair(self, node: ast.Call, line: int, then: str) -> None:
+        """``x.max(dim=1)`` and ``x.sort().values`` are a tensor's, whatever x is: arrays say axis."""
+        func = node.func
+        if not isinstance(func, ast.Attribute) or func.attr not in PAIRS:
+            return
+        if then in ("values", "indices") or any(one.arg in ("dim", "keepdim") for one in node.keywords):
+            facts = self.arguments(node) | {"then": then}
+            self.note("method", f"{TENSOR}.{func.attr}", line, GUESS, value=TENSOR, **facts)
+
     def arguments(self, node: ast.Call) -> dict[str, Any]:
         """Keyword names with their lines, and how many positional arguments."""
         named = [keyword for keyword in node.keywords if keyword.arg]
@@ -216,6 +138,7 @@ class Expressions:
             "keywords": tuple(str(keyword.arg) for keyword in named),
             "lines": tuple(keyword.lineno for keyword in named),
             "positional": -1 if starred else len(node.args),
+            "literal": "number" if any(map(is_number, node.args)) else "",
         }
 
     def loads(self, node: ast.Call, target: str, line: int) -> None:

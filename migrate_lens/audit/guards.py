@@ -13,6 +13,12 @@ def literal_of(node: ast.expr) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
+def is_number(node: ast.expr) -> bool:
+    """Whether an argument is a literal number."""
+    inner = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(inner, ast.Constant) and type(inner.value) in (int, float)
+
+
 GUARDS = (
     ("type_checking", re.compile(r"TYPE_CHECKING")),
     ("hasattr", re.compile(r"\bhasattr\b|\bgetattr\b")),

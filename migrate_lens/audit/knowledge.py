@@ -83,6 +83,7 @@ DISTINCTIVE = {
     "requires_grad_": TENSOR,
     "untyped_storage": TENSOR,
     "data_ptr": TENSOR,
+    "numel": TENSOR,
     "element_size": TENSOR,
     "new_empty": TENSOR,
     "new_zeros": TENSOR,

@@ -8,9 +8,10 @@ import sys
 from typing import Any
 
 from migrate_lens.audit.annotations import Annotations
-from migrate_lens.audit.expressions import LAYER, NATIVE, Class, Expressions, Handler
+from migrate_lens.audit.expressions import Expressions, Handler
 from migrate_lens.audit.guards import guard_of, guard_of_try
 from migrate_lens.audit.knowledge import CTX, CUSTOM_OP, TENSOR
+from migrate_lens.audit.receivers import LAYER, NATIVE, Class
 from migrate_lens.audit.record import LIKELY, Scan
 from migrate_lens.audit.source import exports, ignores, import_span, parse
 

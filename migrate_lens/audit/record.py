@@ -29,6 +29,7 @@ class Use(NamedTuple):
         positional: number of positional arguments, -1 if it cannot be told.
         then: what is done with the result: an attribute's name, ``[]``, ``unpack``, ``<<``, or empty.
         value: a literal, or the receiver's class.
+        literal: ``number`` if a positional argument of a call is one, or empty.
     """
 
     event: str
@@ -43,6 +44,7 @@ class Use(NamedTuple):
     positional: int = -1
     then: str = ""
     value: str = ""
+    literal: str = ""
 
 
 class Scan(NamedTuple):

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from migrate_lens.audit import annotations as typing_reader
-from migrate_lens.audit import expressions, guards, knowledge, native, python, record, source
+from migrate_lens.audit import expressions, guards, knowledge, native, python, receivers, record, source
 from migrate_lens.audit.record import Scan, from_plain
 
 Rows = dict[str, tuple[Any, ...]]
-SCANNERS = (typing_reader, expressions, guards, knowledge, native, python, record, source)
+SCANNERS = (typing_reader, expressions, guards, knowledge, native, python, receivers, record, source)
 
 
 def cache_folder() -> Path:
@@ -33,8 +33,9 @@ def cache_folder() -> Path:
 def stamp() -> str:
     """Changes with the interpreter and with every scanner."""
     parts = [sys.implementation.cache_tag or ""]
-    for module in SCANNERS:
-        stat = os.stat(module.__file__ or "")
+    files = [module.__file__ or "" for module in SCANNERS]
+    for file in (*files, Path(__file__).with_name("read.py")):
+        stat = os.stat(file)
         parts.append(f"{stat.st_mtime_ns}.{stat.st_size}")
     return "|".join(parts)
 

@@ -58,6 +58,7 @@ class Judge:
             use.positional,
             use.then,
             use.value,
+            use.literal,
             role,
             lang,
         )
