@@ -48,7 +48,9 @@ def decide(finding: Finding, category: Category, exception: str = "") -> tuple[D
     reasons = tuple(f"workaround if all - {c}" for c in conditions) + tuple(f"issue if any - {s}" for s in signals)
     if workaround and issue:
         return Decision.BOTH, reasons
-    return (Decision.ISSUE if issue else Decision.WORKAROUND), reasons
+    if issue:
+        return Decision.ISSUE, reasons
+    return (Decision.WORKAROUND if workaround else Decision.NOTE), reasons
 
 
 def _files(finding: Finding) -> int:

@@ -35,25 +35,28 @@ def failure(kind: str = "ValueError", message: str = "no", **facts: Any) -> dict
     }  # fmt: skip
 
 
-def call(at: Place | int, value: Encoded = None, *, api: str = "torch.f", visit: int = 1, flags: str = "", healed: str = "",
-         part: str = "", inputs: tuple[Encoded, ...] = (), serials: tuple[tuple[int, int], ...] = (),
+def call(at: Place | int, value: Encoded = None, *, api: str = "torch.f", visit: int = 1, flags: str = "",
+         healed: str = "", part: str = "", inputs: tuple[Encoded, ...] = (), serials: tuple[tuple[int, int], ...] = (),
          written: tuple[tuple[int, Encoded], ...] = ()) -> Event:  # fmt: skip
     """A call that returned."""
     at = place(at) if isinstance(at, int) else at
     return Event("call", at, visit, part, api, inputs, value, serials, written, flags, healed)
 
 
-def failed(
-    at: Place | int, what: str = "raise", *, api: str = "torch.f", visit: int = 1, healed: str = "", **facts: Any
-) -> Event:
+def failed(at: Place | int, what: str = "raise", *, api: str = "torch.f", visit: int = 1, **facts: Any) -> Event:
     """A call that raised, or a name that was not there (``absent``)."""
     at = place(at) if isinstance(at, int) else at
-    return Event(what, at, visit, "", api, (), failure(**facts), (), (), "", healed)
+    return Event(what, at, visit, "", api, (), failure(**facts), (), (), "", "")
 
 
 def handed(at: int) -> Event:
     """A stand-in that answered."""
-    return Event("handed", place(at), 1, "", "", (), None, (), (), "", "handed")
+    return handed_at(place(at))
+
+
+def handed_at(at: Place) -> Event:
+    """A stand-in that answered at a place."""
+    return Event("handed", at, 1, "", "", (), None, (), (), "", "handed")
 
 
 def tensor(*numbers: float, dtype: str = "float32", grad: bool = False) -> Encoded:

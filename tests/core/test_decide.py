@@ -1,0 +1,158 @@
+"""Findings, in; the decision of the written policy and each condition and signal that settled it, out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from migrate_lens.classify import classify
+from migrate_lens.classify.decide import decide
+from migrate_lens.model import Category, Decision, Finding, Key, Layer, Site, Stage, Symptom
+
+ONE = (Site("a.py", 1),)
+FOUR = tuple(Site("a.py", line) for line in range(4))
+FILES = (Site("a.py", 1), Site("b.py", 1))
+
+
+def finding(symptom: str = "missing_api", sites: tuple[Site, ...] = ONE, api: str = "torch.f", **facts: Any) -> Finding:
+    return Finding(Key(Symptom(symptom), api), Stage.RUN, sites, "exists", "does not", facts)
+
+
+def held(reasons: tuple[str, ...], part: str) -> bool:
+    """Whether the reason with these words says yes."""
+    (line,) = [r for r in reasons if part in r]
+    return " yes: " in line
+
+
+POINT, BEHAVES = "wraps one incompatibility point", "same call site behaves differently"
+PUBLIC, SPREAD = "public compat behaviour", "stands in several files"
+CONDITIONS = (
+    POINT,
+    "only this library's local path",
+    "public API semantics stay",
+    "carries a TODO",
+)
+SIGNALS = (
+    "several core kernels", "library's semantics would change", "Paddle private API", SPREAD,
+    BEHAVES, PUBLIC,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("what", "category", "expected", "condition_failed", "signals"),
+    [
+        (finding(), Category.NONE, Decision.WORKAROUND, (), ()),
+        (finding(), Category.A, Decision.BOTH, (), (PUBLIC,)),
+        (finding("value"), Category.NONE, Decision.BOTH, (), (BEHAVES,)),
+        (finding("shape"), Category.A, Decision.BOTH, (), (BEHAVES, PUBLIC)),
+        (finding(sites=FOUR), Category.NONE, Decision.NOTE, (POINT,), ()),
+        (finding(sites=FOUR), Category.A, Decision.ISSUE, (POINT,), (PUBLIC,)),
+        (finding(sites=FILES), Category.NONE, Decision.ISSUE, (POINT,), (SPREAD,)),
+        (
+            finding("crash"), Category.NONE, Decision.ISSUE, ("public API semantics stay",),
+            (BEHAVES,),
+        ),
+        (
+            finding("timeout"), Category.A, Decision.ISSUE, ("public API semantics stay",),
+            (BEHAVES, PUBLIC),
+        ),
+        (
+            finding("compile_error", FILES, build_step="compile"), Category.NONE, Decision.ISSUE,
+            (POINT,), ("several core kernels", SPREAD),
+        ),
+        (finding("compile_error", ONE, build_step="compile"), Category.NONE, Decision.WORKAROUND, (), ()),
+        (finding(sites=()), Category.NONE, Decision.WORKAROUND, (), ()),
+    ],
+)  # fmt: skip
+def test_the_policy(
+    what: Finding, category: Category, expected: Decision, condition_failed: tuple[str, ...], signals: tuple[str, ...]
+) -> None:
+    decision, reasons = decide(what, category)
+    assert decision is expected
+    assert {c for c in CONDITIONS if not held(reasons, c)} == set(condition_failed)
+    assert {s for s in SIGNALS if held(reasons, s)} == set(signals)
+    assert len(reasons) == len(CONDITIONS) + len(SIGNALS)
+
+
+DIFFERENT = (
+    "shape", "dtype", "device", "layout", "alias", "value", "gradient", "state", "exception", "crash", "timeout", "schema",
+    "dispatch",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("symptom", list(Symptom))
+def test_which_symptoms_say_that_the_same_call_site_behaves_differently(symptom: Symptom) -> None:
+    decision, reasons = decide(finding(symptom), Category.NONE)
+    if symptom is Symptom.SCOPE:
+        assert decision is Decision.NARROW_SCOPE
+    else:
+        assert held(reasons, BEHAVES) is (symptom.value in DIFFERENT)
+
+
+@pytest.mark.parametrize("category", list(Category))
+@pytest.mark.parametrize(
+    "what", [finding("scope"), finding("exception", scoped_only=True), finding("value", FILES, scoped_only=True)]
+)
+def test_scope_comes_before_everything(what: Finding, category: Category) -> None:
+    assert decide(what, category, "note")[0] is Decision.NARROW_SCOPE
+
+
+@pytest.mark.parametrize("exception", list(Decision))
+@pytest.mark.parametrize("category", list(Category))
+def test_a_rule_may_prescribe_a_decision(exception: Decision, category: Category) -> None:
+    decision, reasons = decide(finding(sites=FILES), category, exception.value)
+    assert decision is exception
+    assert reasons == (f"the rule prescribes {exception}",)
+
+
+@pytest.mark.parametrize("symptom", ["missing_api", "value", "crash", "compile_error"])
+@pytest.mark.parametrize("sites", [ONE, FILES])
+def test_private_behaviour_is_noted(symptom: str, sites: tuple[Site, ...]) -> None:
+    decision, reasons = decide(finding(symptom, sites), Category.B)
+    assert decision is Decision.NOTE
+    assert len(reasons) == 1
+
+
+@given(
+    st.sampled_from([s for s in Symptom if s is not Symptom.SCOPE]),
+    st.sampled_from([Category.A, Category.NONE]),
+    st.lists(st.builds(Site, st.sampled_from(["a.py", "b.py", "c.py"]), st.integers(1, 9)), max_size=6).map(tuple),
+    st.sampled_from(["", "compile", "link"]),
+)
+def test_a_workaround_has_all_conditions_and_an_issue_has_a_signal(
+    symptom: Symptom, category: Category, sites: tuple[Site, ...], step: str
+) -> None:
+    decision, reasons = decide(finding(symptom, sites, build_step=step), category)
+    conditions = all(held(reasons, c) for c in CONDITIONS)
+    signals = any(held(reasons, s) for s in SIGNALS)
+    assert (decision in (Decision.WORKAROUND, Decision.BOTH)) is conditions
+    assert (decision in (Decision.ISSUE, Decision.BOTH)) is signals
+    assert (decision is Decision.NOTE) is (not conditions and not signals)
+
+
+def test_reasons_stand_in_the_evidence_of_the_gap() -> None:
+    (gap,) = classify([finding()])
+    assert gap.decision is Decision.BOTH
+    assert any(
+        line.startswith("workaround if all - yes: it wraps one incompatibility point (1 site(s)")
+        for line in gap.evidence
+    )
+    assert any(
+        line.startswith("issue if any - yes: the cause is public compat behaviour (category A)")
+        for line in gap.evidence
+    )
+
+
+def test_gaps_that_share_a_name_are_numbered() -> None:
+    gaps = classify([finding(), finding(), finding("value")])
+    assert [gap.id for gap in gaps] == ["torch.f:missing_api", "torch.f:missing_api:2", "torch.f:value"]
+
+
+def test_what_no_rule_claims_is_unclassified_and_says_so() -> None:
+    (gap,) = classify([finding()], ())
+    assert gap.layer is Layer.UNCLASSIFIED
+    assert gap.rule == ""
+    assert gap.evidence[0].startswith("UNCLASSIFIED")
