@@ -1,6 +1,8 @@
 """Make reproductions of labelled cases with one warm pair of workers: cases in, the share that is reproduced out.
 
-usage: python benchmarks/mre.py CASES.jsonl [--only SUBSTRING] [--every N] [--verbose]
+usage: python benchmarks/mre.py CASES.jsonl [--fix] [--only SUBSTRING] [--every N] [--verbose]
+
+With --fix, workarounds are sought instead, and the case is run with them on both sides.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from migrate_lens.classify import classify
 from migrate_lens.investigate import baseline, investigate
 from migrate_lens.library import discover
 from migrate_lens.model import Gap, Outcome, Runtime, Stage
+from migrate_lens.remedies.fixing import NoReplacement, agrees, find
+from migrate_lens.remedies.patches import Comment, patched
 from migrate_lens.remedies.reproduce import Case, NotReproduced, Reproduced, reproduce
 from migrate_lens.remedies.synthesis import Recording, recording
 from migrate_lens.remedy_lab import BenchLab
@@ -27,7 +31,7 @@ from migrate_lens.trace.worker import Worker
 
 def diagnose(bench: Bench, path: Path) -> tuple[tuple[Gap, ...], tuple[Recording, ...]]:
     library = discover(path)
-    setting = Setting(library, {r: () for r in Runtime}, (), 60.0)
+    setting = Setting(library, dict.fromkeys(Runtime, ()), (), 60.0)
     probe = library.probes[0]
     base, result, observed = baseline(bench, setting, Stage.RUN, probe)
     if result.outcome is not Outcome.PASSED:
@@ -48,10 +52,45 @@ def one(bench: Bench, lab: BenchLab, path: Path) -> list[tuple[Gap, Reproduced |
     return made
 
 
+def fixed(bench: Bench, lab: BenchLab, path: Path) -> tuple[bool, bool, str]:
+    """Whether a workaround is offered, whether the case then gives torch's result on both sides, and what was found."""
+    gaps, heard = diagnose(bench, path)
+    groups, said = [], []
+    for gap in gaps:
+        found = find(Case(gap.id, gap.api, str(gap.symptom), gap.sites, gap.actual), heard, lab)
+        if isinstance(found, NoReplacement):
+            said.append(f"{gap.id}: {found.reason}")
+        else:
+            groups.append((found, Comment("me", gap.api, "s", "w", "d")))
+    if not groups:
+        return False, False, "; ".join(said) or "no gaps"
+    text = patched(path.read_bytes(), groups).decode()
+    trial, want = lab.both(text), lab.torch(path.read_text())
+    sides = (trial.torch, trial.paddle)
+    good = all(side.finished and agrees(want.ending.value, side.ending.value) for side in sides)
+    code = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+    return True, good, "; ".join(said) + "\n" + code + (f"\n{trial.paddle.ending.value}" if not good else "")
+
+
+def fixes(bench: Bench, lab: BenchLab, root: Path, cases: list[dict[str, str]]) -> int:
+    offered = working = 0
+    for case in cases:
+        start = time.monotonic()
+        some, good, said = fixed(bench, lab, root / case["file"])
+        offered, working = offered + some, working + good
+        print(
+            f"--- {case['id']}: {'works' if good else 'partial' if some else 'none'} {time.monotonic() - start:.1f} s {said}",
+            flush=True,
+        )
+    print(f"workarounds: {working} of {len(cases)} cases work with them, {offered} have some")
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("cases", type=Path)
     parser.add_argument("--only", default="")
+    parser.add_argument("--fix", action="store_true")
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
@@ -62,6 +101,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, Worker(python, "torch") as torch, Worker(python, "paddle") as paddle:
         bench = Bench(torch, paddle, Path(folder))
         with BenchLab(bench, Path(folder)) as lab:
+            if options.fix:
+                return fixes(bench, lab, options.cases.parent, cases)
             for case in cases:
                 made = one(bench, lab, options.cases.parent / case["file"])
                 done = [m for _, m, _ in made if isinstance(m, Reproduced)]

@@ -52,7 +52,6 @@ def register(app: typer.Typer, show: Show, progress: Say) -> None:
         show(pipeline.as_json(done) if as_json else _issues(done, emit))
         return OK if all(d.outcome != pipeline.FAILED for d in done) else FOUND
 
-
     @app.command()
     def fix(
         gaps: Gaps = None,
@@ -70,6 +69,37 @@ def register(app: typer.Typer, show: Show, progress: Say) -> None:
         done = pipeline.fix(asked, progress())
         show(pipeline.as_json(done) if as_json else "".join(pipeline.lines(done)) or "No gaps: nothing to fix.\n")
         return OK if all(d.outcome == pipeline.OFFERED for d in done) else FOUND
+
+    @app.command()
+    def check(
+        path: Annotated[Path, typer.Argument(metavar="[PATH]", help="The tree of a port.")] = Path(),
+        base: Annotated[
+            str, typer.Option(metavar="REV", help="Upstream's revision: sort every edit since by layer.")
+        ] = "",
+        issues: Annotated[Path, typer.Option(metavar="DIR", help="Where the reproductions are.")] = Path("issues"),
+        as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+        state_folder: State = config.DEFAULT_STATE,
+    ) -> int:
+        """Check that a port is finished: workaround comments, scope, private names, reproductions, unrelated edits."""
+        from . import check_pipeline as pipeline
+
+        done = pipeline.check(path, base, state_folder, issues)
+        show(pipeline.check_json(done) if as_json else "".join(pipeline.check_lines(done)))
+        return FOUND if done.complaints else OK
+
+    @app.command()
+    def recheck(
+        path: Annotated[Path, typer.Argument(metavar="[PATH]", help="The tree of a port.")] = Path(),
+        issues: Annotated[Path, typer.Option(metavar="DIR", help="Where the reproductions are.")] = Path("issues"),
+        paddle_python: Annotated[str | None, typer.Option(metavar="P", help="The interpreter that has Paddle.")] = None,
+        as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+    ) -> int:
+        """Run the kept reproductions against the Paddle that is installed now; list workarounds that can be deleted."""
+        from . import check_pipeline as pipeline
+
+        done = pipeline.recheck(path, issues, config.load(path, paddle_python=paddle_python).paddle_python)
+        show(pipeline.recheck_json(done) if as_json else "".join(pipeline.recheck_lines(done)))
+        return FOUND if any(d.delete for d in done) else OK
 
 
 def _issues(done: Sequence[Done], emit: bool) -> str:

@@ -1,4 +1,4 @@
-"""The command behind ``fix``: the last diagnosis in; workarounds that were tried, as patches, and what became of each gap, out."""
+"""The command behind ``fix``: the last diagnosis in; workarounds that were tried, as patches, out."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import getpass
 import json
 import shutil
 import subprocess
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -28,7 +29,9 @@ from migrate_lens.trace.bench import Setting
 OFFERED, PARTIAL, REFUSED, NONE = "offered", "partial", "refused", "none"
 _PATCHES = "patches"
 _LARGEST = 200 << 20
-_LEFT_OUT = shutil.ignore_patterns(".git", "__pycache__", ".venv", "venv", "node_modules", ".migrate-lens", "build", "issues")
+_LEFT_OUT = shutil.ignore_patterns(
+    ".git", "__pycache__", ".venv", "venv", "node_modules", ".migrate-lens", "build", "issues"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +89,7 @@ def fix(asked: Asked, progress: Progress) -> tuple[Fixed, ...]:
     progress("starting torch and paddle")
     with laboratory(diagnosis) as (lab, heard):
         maker = _Fixer(asked, diagnosis, lab, heard, progress)
-        done = maker.run(gaps)
-    return done
+        return maker.run(gaps)
 
 
 class _Fixer:
@@ -152,10 +154,10 @@ class _Fixer:
         return patched(data, [(made, self._comment(gap, made[0])) for gap, made in groups])
 
     def _comment(self, gap: Mapping[str, Any], made: Replacement) -> Comment:
-        actual = " ".join(gap["actual"].split())
+        actual = textwrap.shorten(gap["actual"], 120, placeholder=" ...")
         return Comment(
             owner=self._asked.issue or self._asked.owner or _someone(self._root), api=_subject(gap),
-            solves=f"under Paddle {gap['api']} {actual[:140]}", why=f"{made.candidate.why}; torch's result on both sides",
+            solves=f"under Paddle {gap['api']} {actual}", why=f"{made.candidate.why}; torch's result on both sides",
             delete="put the upstream expression back, run migrate-lens recheck, and delete this comment",
         )  # fmt: skip
 
@@ -182,7 +184,11 @@ class _Fixer:
             run = self._lab.run(setting, runtime, again)
             differs = disagreement(want, run.trace.ending)
             if differs is not None or run.fate.timed_out:
-                how = ending_said(run.trace.ending) if run.trace.ending.how != "finished" else f"its result differs: {differs}"
+                how = (
+                    ending_said(run.trace.ending)
+                    if run.trace.ending.how != "finished"
+                    else f"its result differs: {differs}"
+                )
                 return f"{probe['spec']} under {runtime} still {how}"[:300]
         return ""
 
@@ -198,7 +204,7 @@ class _Fixer:
             (folder / name).write_bytes(data)
         library = discover(folder / script) if script else discover(folder)
         extra = (self._root,) if script else ()
-        paths = {runtime: extra for runtime in Runtime}
+        paths = dict.fromkeys(Runtime, extra)
         setting = Setting(library, paths, tuple(report["scope"]), self._diagnosis.index["timeout"])
         return setting, _relocated(probe, self._root, folder, library)
 
@@ -228,7 +234,11 @@ class _Fixer:
                 file = folder / f"{kept.slug(one.gap)}.patch"
                 file.write_bytes(one.patch.encode("utf-8", errors="surrogateescape"))
                 done[number] = replace(one, file=str(file))
-                by_id[one.gap]["workaround"] = {"kind": one.kind, "patch": one.patch, "verified": one.outcome == OFFERED}
+                by_id[one.gap]["workaround"] = {
+                    "kind": one.kind,
+                    "patch": one.patch,
+                    "verified": one.outcome == OFFERED,
+                }
         text = json.dumps(document, indent=2)
         state.write(self._diagnosis.folder / kept.REPORT, text + "\n")
 
@@ -285,7 +295,9 @@ def _copy(root: Path, folder: Path) -> None:
     Raises:
         UsageError: it is too large.
     """
-    size = sum(p.stat().st_size for p in root.rglob("*") if p.is_file() and not p.is_symlink() and ".git" not in p.parts)
+    size = sum(
+        p.stat().st_size for p in root.rglob("*") if p.is_file() and not p.is_symlink() and ".git" not in p.parts
+    )
     if size > _LARGEST:
         raise UsageError(f"{root} has {size >> 20} MB", "apply the patch in a copy of your own")
     shutil.copytree(root, folder, ignore=_LEFT_OUT, dirs_exist_ok=True, symlinks=True)

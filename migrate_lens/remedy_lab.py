@@ -34,7 +34,7 @@ class BenchLab:
             root=folder, name="mre", script=self._file, import_root=folder, packages=(), modules=(), build=None,
             native_sources=(), probes=(), probes_from="found",
         )  # fmt: skip
-        paths: dict[Runtime, tuple[Path, ...]] = {runtime: () for runtime in Runtime}
+        paths: dict[Runtime, tuple[Path, ...]] = dict.fromkeys(Runtime, ())
         self._setting = Setting(library, paths, (), TIMEOUT)
         self._probe = Probe(ProbeKind.SCRIPT, NAME, self._file)
         self._threads = ThreadPoolExecutor(1)

@@ -1,4 +1,4 @@
-"""The commands behind ``issue``: the last diagnosis in; reproductions that were run, and what became of each gap, out."""
+"""The command behind ``issue``: the last diagnosis in; reproductions that were run, and issues, out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drafts of a reproduction: imports, inputs and steps in, the text of a program out; frozen, so that reducing is pure."""
+"""Drafts of a reproduction: imports, inputs and steps in, a program's text out; frozen, so that reducing is pure."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Step:
     """One statement.
 
     Attributes:
-        form: ``call`` (of ``text``), ``method`` (``text`` of the first argument), ``template`` (``text`` with ``{0}`` for
-            the first argument, and so on) or ``statement`` (``text`` as it is).
+        form: ``call`` (of ``text``), ``method`` (``text`` of the first argument), ``template`` (``text`` with ``{0}``
+            for the first argument, and so on) or ``statement`` (``text`` as it is).
         text: see ``form``.
         target: the name that the result gets; ``""``: none.
         arguments: what is given.

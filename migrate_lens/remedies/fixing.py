@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from migrate_lens.remedies.large import plain_large
 from migrate_lens.remedies.literals import Unwritable
 from migrate_lens.remedies.outcomes import shows, sign
 from migrate_lens.remedies.reproduce import Case, events_of
-from migrate_lens.remedies.slots import Edit, Site, edit, fill, site_of
+from migrate_lens.remedies.slots import Edit, Site, apply, edit, fill, site_of
 from migrate_lens.remedies.sources import module, node_at
 from migrate_lens.remedies.strategies import Candidate, Troubled, candidates
 from migrate_lens.remedies.synthesis import Recording, arguments, differentiated, drafts, shared
@@ -49,6 +50,8 @@ def find(case: Case, heard: Sequence[Recording], lab: Lab) -> tuple[Replacement,
     found: list[Replacement] = []
     known: list[Candidate] = []
     places = [(e, r) for e, r in events_of(case, heard) if e.api == case.api and _at_a_site(e, case)][:_SITES]
+    if case.symptom in ("missing_api", "missing_argument") and any("k" in e.flags for e, _ in places):
+        places = [(e, r) for e, r in places if "k" in e.flags]  # it is the class that is missing, not its calls
     missing = _missing(case, lab) if places else ("", "")
     for event, recorded in places:
         one = _at(case, event, recorded, lab, known, missing)
@@ -85,22 +88,58 @@ def _at(case: Case, event: Event, recorded: Recording, lab: Lab, known: list[Can
     site = site_of(event, node)
     if site is None or parsed is None or event.what != "call":
         return NoReplacement(f"line {event.place.line}: no call with plain arguments stands there")
+    call = Troubled(case.api, case.symptom, site, _values(event, recorded, site), event.value, missing)
+    data = Path(event.place.path).read_bytes()
+    for base in _tests(case, event, recorded, lab, data):
+        for candidate in _first(known, candidates(call)):
+            template = _in_its_names(candidate.template, parsed.names)
+            if not _spelled(candidate, parsed.names):
+                continue
+            made = edit(data, site, template)
+            one = Replacement(Path(event.place.path), made, candidate, event.place.line)
+            if _sound(data, made) and base.holds(one, site, lab):
+                return one
+    return NoReplacement(f"line {event.place.line}: nothing that was tried gives torch's result on both sides")
+
+
+def _values(event: Event, recorded: Recording, site: Site) -> tuple[Encoded, ...]:
+    """What was recorded for each slot; opaque where it cannot be written out."""
     try:
         values = tuple(a.value for a in arguments(event, recorded))
+    except Unwritable:
+        values = ()
+    return values if len(values) == len(site.nodes) else (("O", ""),) * len(site.nodes)
+
+
+def _tests(case: Case, event: Event, recorded: Recording, lab: Lab, data: bytes) -> Iterator[_Base | _Whole]:
+    """How candidates are tried: on the call alone where that shows the gap, then in the whole program."""
+    with contextlib.suppress(Unwritable):
         base = next(_bases(case, event, recorded, lab), None)
-    except Unwritable as error:
-        return NoReplacement(f"line {event.place.line}: {error}")
-    if base is None:
-        return NoReplacement(f"line {event.place.line}: the call alone, with its recorded inputs, does not show it")
-    call = Troubled(case.api, case.symptom, site, values, event.value, missing)
-    data = Path(event.place.path).read_bytes()
-    for candidate in _first(known, candidates(call)):
-        if _spelled(candidate.template, parsed.names) and base.holds(candidate, site, lab):
-            template = _in_its_names(candidate.template, parsed.names)
-            made = edit(data, site, template)
-            if _sound(data, made):
-                return Replacement(Path(event.place.path), made, candidate, event.place.line)
-    return NoReplacement(f"line {event.place.line}: nothing that was tried gives torch's result on both sides")
+        if base is not None:
+            yield base
+    if event.place.module == "__main__" and recorded.trace.ending.has_value:
+        yield _Whole(data, recorded.trace.ending.value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """A program that is one file, and torch's result."""
+
+    data: bytes
+    want: Encoded
+
+    def holds(self, one: Replacement, site: Site, lab: Lab) -> bool:
+        """Whether the program gives torch's result on both sides."""
+        text = with_prelude(apply(self.data, [one.edit]), self.data, one).decode("utf-8", errors="replace")
+        trial = lab.both(text)
+        return all(side.finished and agrees(self.want, side.ending.value) for side in (trial.torch, trial.paddle))
+
+
+def with_prelude(changed: bytes, data: bytes, one: Replacement) -> bytes:
+    """A changed file with the import that a replacement needs, at its top for a trial."""
+    if not one.candidate.prelude:
+        return changed
+    return one.candidate.prelude.encode() + b"\n" + changed
 
 
 def _first(known: Sequence[Candidate], others: Iterator[Candidate]) -> Iterator[Candidate]:
@@ -118,8 +157,9 @@ class _Base:
     number: int
     want: Encoded
 
-    def holds(self, candidate: Candidate, site: Site, lab: Lab) -> bool:
+    def holds(self, one: Replacement, site: Site, lab: Lab) -> bool:
         """Whether a candidate gives torch's results on both sides."""
+        candidate = one.candidate
         step = self.draft.steps[self.number]
         if len(step.arguments) != len(site.nodes) and step.arguments:
             return False
@@ -130,7 +170,8 @@ class _Base:
             new = Step("statement", fill(candidate.template, texts), step.target)
         steps = (*self.draft.steps[: self.number], new, *self.draft.steps[self.number + 1 :])
         try:
-            text = write(replace(self.draft, steps=steps)).measured
+            imports = (*self.draft.imports, *((candidate.prelude,) if candidate.prelude else ()))
+            text = write(replace(self.draft, imports=imports, steps=steps)).measured
             ast.parse(text)
         except (Unwritable, SyntaxError, IndexError):
             return False
@@ -179,8 +220,9 @@ def _local(names: dict[str, tuple[str, str]]) -> str:
     return next((local for local, (_, dotted) in names.items() if dotted == "torch"), "")
 
 
-def _spelled(template: str, names: dict[str, tuple[str, str]]) -> bool:
-    return "torch." not in template or bool(_local(names))
+def _spelled(candidate: Candidate, names: dict[str, tuple[str, str]]) -> bool:
+    """Whether the file knows torch by a name, where the replacement needs it."""
+    return not re.search(r"\btorch\.", candidate.template) or bool(_local(names))
 
 
 def _in_its_names(template: str, names: dict[str, tuple[str, str]]) -> str:

@@ -1,4 +1,4 @@
-"""The last diagnosis and what was emitted since, read back: a state folder in, gaps, probes and kept reproductions out."""
+"""A state folder in; the last diagnosis, its probes, and the reproductions that were emitted since, out."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def load(folder: Path) -> Diagnosis:
     """
     report, index = state.read(folder / REPORT), state.read(folder / TRACES / INDEX)
     if report is None or index is None:
-        raise StateError(f"no diagnosis in {folder}", "run migrate-lens diagnose PATH first, or name its folder: --state DIR")
+        raise StateError(
+            f"no diagnosis in {folder}", "run migrate-lens diagnose PATH first, or name its folder: --state DIR"
+        )
     return Diagnosis(folder, report, index)
 
 
@@ -78,7 +80,9 @@ def chosen(diagnosis: Diagnosis, names: Sequence[str], everything: bool) -> list
     for name in names:
         if name not in known:
             near = [k for k in known if name in k] or list(known)
-            raise UsageError(f"no gap {name!r} in the last diagnosis", f"one of {', '.join(near[:6]) or 'none: no gaps'}")
+            raise UsageError(
+                f"no gap {name!r} in the last diagnosis", f"one of {', '.join(near[:6]) or 'none: no gaps'}"
+            )
     if names:
         return [known[name] for name in dict.fromkeys(names)]
     return [g for g in known.values() if everything or g["decision"] in ISSUE_DECISIONS]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from migrate_lens.encoded import Encoded, tag
 from migrate_lens.remedies.drafts import Argument, Draft
 from migrate_lens.remedies.literals import WRITTEN
 
 _LIMIT = 1 << 20
-Fill = Callable[[int], "np.ndarray"]  # type: ignore[type-arg]
+Fill = Callable[[int], NDArray[Any]]
 
 
 def plain_large(draft: Draft) -> Iterator[Draft]:

@@ -16,11 +16,13 @@ from migrate_lens.encoded import Encoded, array, tag
 # Most elements that are written out one by one.
 WRITTEN = 64
 _DEFAULT = {"f": "float32", "i": "int64", "b": "bool", "c": "complex64"}
-_BUILTIN = frozenset("bool int float complex str bytes list tuple dict set slice range object type".split())
+_BUILTIN = frozenset(
+    ("bool", "int", "float", "complex", "str", "bytes", "list", "tuple", "dict", "set", "slice", "range")
+)
 _DOTTED = re.compile(r"[A-Za-z_][\w.]*$")
 
 
-class Unwritable(Exception):
+class Unwritable(Exception):  # noqa: N818 - it is a result, not an error
     """A value that cannot be written as a short literal; its text says why."""
 
 
@@ -53,10 +55,15 @@ def _special(kind: str, value: Encoded) -> str:
         return f'torch.device("{value[1]}")'
     if kind == "/":
         return f"slice({', '.join(literal(v) for v in value[1])})"
-    if kind in ("C", "F") and _DOTTED.match(value[1]) and (value[1] in _BUILTIN or value[1].startswith("torch.")):
-        if not any(keyword.iskeyword(p) for p in value[1].split(".")):
-            return str(value[1])
+    if kind in ("C", "F") and _is_public(value[1]):
+        return str(value[1])
     raise Unwritable(f"no literal for {kind} {value[1] if len(value) > 1 else ''}")
+
+
+def _is_public(name: str) -> bool:
+    """Whether a name can be written as it is: a builtin, or one of torch's."""
+    known = name in _BUILTIN or name.startswith("torch.")
+    return known and bool(_DOTTED.match(name)) and not any(keyword.iskeyword(p) for p in name.split("."))
 
 
 def _sequence(kind: str, items: list[str]) -> str:

@@ -32,7 +32,9 @@ def _cuda() -> str:
 
 
 def _system(shown: str) -> str:
-    release = platform.freedesktop_os_release().get("PRETTY_NAME", "") if hasattr(platform, "freedesktop_os_release") else ""
+    release = (
+        platform.freedesktop_os_release().get("PRETTY_NAME", "") if hasattr(platform, "freedesktop_os_release") else ""
+    )
     machine = platform.machine()
     return f"{release} {machine}".strip() if release else re.sub(r"[-_.][\w.]*$", "", shown)
 
@@ -45,7 +47,9 @@ def _output(command: list[str]) -> str:
     if shutil.which(command[0]) is None:
         return ""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=20, check=False, stdin=subprocess.DEVNULL
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout if done.returncode == 0 else ""

@@ -45,7 +45,9 @@ def patched(data: bytes, groups: Sequence[tuple[Sequence[Replacement], Comment]]
         for line in sorted({_line_of(data, one.edit) for one in made}):
             start = starts[line - 1]
             indent = data[start : start + len(data[start:]) - len(data[start:].lstrip(b" \t"))]
-            text = newline.join(indent + w.encode() for w in words_of(comment, _WIDTH - len(indent))) + newline
+            preludes = dict.fromkeys(o.candidate.prelude for o in made if o.candidate.prelude)
+            words = [*words_of(comment, _WIDTH - len(indent)), *preludes]
+            text = newline.join(indent + w.encode() for w in words) + newline
             edits.append(Edit(start, start, text.decode("utf-8", errors="surrogateescape")))
     return apply(data, edits)
 
@@ -53,8 +55,9 @@ def patched(data: bytes, groups: Sequence[tuple[Sequence[Replacement], Comment]]
 def words_of(comment: Comment, width: int) -> list[str]:
     """The comment as lines."""
     text = render_template("workaround.txt.j2", {"c": comment}, None)
-    lines = []
-    for paragraph in text.strip().splitlines():
+    todo, *others = text.strip().splitlines()
+    lines = [f"# {todo}"]
+    for paragraph in others:
         filled = textwrap.wrap(paragraph, max(width, 40), break_long_words=False, break_on_hyphens=False)
         lines += [f"# {line}" if n == 0 else f"#   {line}" for n, line in enumerate(filled)]
     return lines

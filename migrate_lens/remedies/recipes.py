@@ -76,13 +76,19 @@ def _recipe(path: Path, raw: Mapping[str, Any]) -> Recipe:
         raise RuleError(f"recipes/{path.name}: unknown key {key!r}", f"known: {', '.join(sorted(_KEYS))}")
     for key in ("api", "signature", "replace", "why"):
         if key not in raw:
-            raise RuleError(f"recipes/{path.name}: a recipe without {key!r}", "every recipe has api, signature, replace, why")
+            raise RuleError(
+                f"recipes/{path.name}: a recipe without {key!r}", "every recipe has api, signature, replace, why"
+            )
     apis = (raw["api"],) if isinstance(raw["api"], str) else tuple(raw["api"])
     parameters = signature(raw["signature"])
     for name in _NAME.findall(raw["replace"]):
         if name not in parameters:
-            raise RuleError(f"recipes/{path.name}: {apis[0]} has no parameter {name!r}", f"known: {', '.join(parameters)}")
-    return Recipe(apis, parameters, raw["replace"], raw["why"], tuple(raw.get("symptom", ())), tuple(raw.get("given", ())))
+            raise RuleError(
+                f"recipes/{path.name}: {apis[0]} has no parameter {name!r}", f"known: {', '.join(parameters)}"
+            )
+    return Recipe(
+        apis, parameters, raw["replace"], raw["why"], tuple(raw.get("symptom", ())), tuple(raw.get("given", ()))
+    )
 
 
 def signature(text: str) -> dict[str, str | None]:

@@ -9,9 +9,12 @@ from __future__ import annotations
 import ast
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from migrate_lens.encoded import Encoded, array, tag
 from migrate_lens.remedies.drafts import STATEMENT, Argument, Draft
@@ -69,7 +72,7 @@ def _settle(value: T, one: Pass[T], test: Test[T], budget: Budget) -> T:
 def fewer_imports(draft: Draft) -> Iterator[Draft]:
     """Leave an import out."""
     for index in range(len(draft.imports)):
-        yield _with(draft, imports=(*draft.imports[:index], *draft.imports[index + 1 :]))
+        yield replace(draft, imports=(*draft.imports[:index], *draft.imports[index + 1 :]))
 
 
 def fewer_arguments(draft: Draft) -> Iterator[Draft]:
@@ -85,14 +88,14 @@ def fewer_results(draft: Draft) -> Iterator[Draft]:
     """Look at fewer results."""
     if len(draft.results) > 1:
         for index in range(len(draft.results)):
-            yield _with(draft, results=(*draft.results[:index], *draft.results[index + 1 :]))
+            yield replace(draft, results=(*draft.results[:index], *draft.results[index + 1 :]))
 
 
 def fewer_steps(draft: Draft) -> Iterator[Draft]:
     """Leave a plain statement out."""
     for index, step in enumerate(draft.steps):
         if step.form == STATEMENT and not step.target:
-            yield _with(draft, steps=(*draft.steps[:index], *draft.steps[index + 1 :]))
+            yield replace(draft, steps=(*draft.steps[:index], *draft.steps[index + 1 :]))
 
 
 def smaller_sizes(draft: Draft) -> Iterator[Draft]:
@@ -101,7 +104,7 @@ def smaller_sizes(draft: Draft) -> Iterator[Draft]:
     for extent in extents:
         for new in (1, 2, extent // 2):
             if new < extent:
-                yield _map(draft, lambda v, e=extent, n=new: _resized(v, e, n))
+                yield _map(draft, partial(_resized, extent=extent, new=new))
     for number, position, argument in draft.inputs():
         if tag(argument.value) in ("T", "N"):
             for axis, extent in enumerate(argument.value[2]):
@@ -135,12 +138,6 @@ def plainer_types(draft: Draft) -> Iterator[Draft]:
 DRAFT_PASSES: tuple[Pass[Draft], ...] = (
     fewer_imports, fewer_results, fewer_arguments, fewer_steps, smaller_sizes, plainer_values, plainer_types,
 )  # fmt: skip
-
-
-def _with(draft: Draft, **parts: object) -> Draft:
-    from dataclasses import replace
-
-    return replace(draft, **parts)  # type: ignore[arg-type]
 
 
 def _arrays(draft: Draft) -> Iterator[Encoded]:
@@ -189,7 +186,7 @@ def _cut(value: Encoded, axis: int, size: int) -> Encoded:
     return (*value[:2], cut.shape, cut.tobytes(), *value[4:])
 
 
-def _values(value: Encoded) -> np.ndarray | None:  # type: ignore[type-arg]
+def _values(value: Encoded) -> NDArray[Any] | None:
     if tag(value) == "N":
         return np.frombuffer(value[3], value[1]).reshape(value[2]) if isinstance(value[3], bytes) else None
     return array(value) if isinstance(value[3], bytes) else None

@@ -1,4 +1,4 @@
-"""A gap and what was recorded of it in; a small program that passes under torch and fails under Paddle in the same way out.
+"""A gap and its recorded calls in; a small program that passes under torch and fails under Paddle in the same way out.
 
 First the one recorded call is made anew from literal inputs; where a gap is not one call (shared memory across
 statements, classes, decorators, state), the program that showed it is cut down. What does not fail in the same way is
@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 
 from migrate_lens.encoded import difference, tag
 from migrate_lens.events import Event
 from migrate_lens.model import Site
-from migrate_lens.remedies.drafts import CALL, Draft, Text, write
+from migrate_lens.remedies.drafts import Draft, Text, write
 from migrate_lens.remedies.expect import checks
 from migrate_lens.remedies.lab import Lab, Trial
 from migrate_lens.remedies.large import plain_large
@@ -69,9 +70,16 @@ def reproduce(case: Case, heard: Sequence[Recording], programs: Sequence[str], l
     for attempt in (*_calls(case, heard), *_programs(programs)):
         tried += 1
         found = attempt(case, lab)
-        if found is not None and len([x for x in found.source.splitlines() if x.strip()]) <= LONGEST:
+        if found is not None and length(found.source) <= LONGEST:
             return found
-    return NotReproduced(f"none of {tried} programs fails under Paddle in the same way" if tried else "nothing was recorded")
+    if not tried:
+        return NotReproduced("nothing was recorded")
+    return NotReproduced(f"none of {tried} programs fails under Paddle in the same way, in {LONGEST} lines or fewer")
+
+
+def length(source: str) -> int:
+    """Lines that are not blank."""
+    return sum(1 for line in source.splitlines() if line.strip())
 
 
 Attempt = Callable[[Case, Lab], Reproduced | None]
@@ -107,7 +115,7 @@ def _calls(case: Case, heard: Sequence[Recording]) -> Iterator[Attempt]:
     for index, (event, recorded) in enumerate(events_of(case, heard)):
         if index == _EVENTS:
             return
-        yield lambda c, lab, e=event, r=recorded: _from_event(c, lab, e, r)
+        yield partial(_from_event, event=event, recorded=recorded)
 
 
 def _from_event(case: Case, lab: Lab, event: Event, recorded: Recording) -> Reproduced | None:
@@ -198,7 +206,7 @@ def _stable(lab: Lab, source: str, trial: Trial) -> bool:
 
 def _programs(programs: Sequence[str]) -> Iterator[Attempt]:
     for source in programs:
-        yield lambda c, lab, s=source: _from_program(c, lab, s)
+        yield partial(_from_program, source=source)
 
 
 def _from_program(case: Case, lab: Lab, source: str) -> Reproduced | None:
@@ -217,7 +225,8 @@ def _from_program(case: Case, lab: Lab, source: str) -> Reproduced | None:
 
 
 def _assigns_result(source: str) -> bool:
-    return any(isinstance(n, ast.Name) and n.id == "result" and isinstance(n.ctx, ast.Store) for n in ast.walk(ast.parse(source)))
+    names = (n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Name))
+    return any(n.id == "result" and isinstance(n.ctx, ast.Store) for n in names)
 
 
 # -- the end -----------------------------------------------------------------------------------------------------------
@@ -247,7 +256,9 @@ def _matches(trial: Trial, case: Case) -> bool:
     """Whether Paddle raised what the diagnosis saw."""
     failure = trial.paddle.ending.value
     line = next((x.strip() for x in failure["message"].splitlines() if x.strip()), "")
-    return f"raises {failure['types'][0]}" in case.actual and (line[:40] in case.actual or _names(line) <= _names(case.actual))
+    if f"raises {failure['types'][0]}" not in case.actual:
+        return False
+    return line[:40] in case.actual or _names(line) <= _names(case.actual)
 
 
 def _names(text: str) -> set[str]:
@@ -298,6 +309,3 @@ def _refusals(text: Text, error: str) -> Iterator[str]:
     *before, last = text.lines
     tail = (f"    {last}", f"except {error}:", "    pass", "else:", f"    raise AssertionError('torch raises {error}')")
     yield "\n".join((*before, "try:", *tail)) + "\n"
-
-
-__all__ = ["CALL", "Case", "NotReproduced", "Reproduced", "events_of", "replace", "reproduce", "same_gap"]

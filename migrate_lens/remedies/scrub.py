@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _TOKENS = (
-    r"gh[pousr]_[A-Za-z0-9]{16,}", r"github_pat_\w{20,}", r"glpat-[\w-]{16,}", r"hf_[A-Za-z0-9]{16,}", r"pypi-[\w-]{20,}",
-    r"sk-[A-Za-z0-9_-]{16,}", r"xox[abprs]-[\w-]{10,}", r"(?:AKIA|ASIA)[A-Z0-9]{16}", r"AIza[\w-]{30,}",
-    r"eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{4,}",
+    r"gh[pousr]_[A-Za-z0-9]{16,}", r"github_pat_\w{20,}", r"glpat-[\w-]{16,}", r"hf_[A-Za-z0-9]{16,}",
+    r"pypi-[\w-]{20,}", r"sk-[A-Za-z0-9_-]{16,}", r"xox[abprs]-[\w-]{10,}", r"(?:AKIA|ASIA)[A-Z0-9]{16}",
+    r"AIza[\w-]{30,}", r"eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{4,}",
 )  # fmt: skip
 _NAMED_SECRET = re.compile(
     r"(?i)\b([\w-]*(?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|auth)[\w-]*)(\s*[=:]\s*)(['\"]?)[^\s'\",;]{6,}\3"

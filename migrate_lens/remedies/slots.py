@@ -121,7 +121,8 @@ def _plain(node: ast.expr) -> bool:
 
 def _wrapped(text: str, node: ast.expr, template: str, number: int) -> str:
     """A part in brackets where it would bind otherwise than before."""
-    if isinstance(node, _ATOMS) and not (isinstance(node, ast.Constant) and isinstance(node.value, int | float)):
+    number_first = isinstance(node, ast.Constant) and isinstance(node.value, int | float)
+    if isinstance(node, _ATOMS) and not (number_first and re.search(rf"\{{{number}\}}\.", template)):
         return text
     if isinstance(node, ast.Tuple | ast.GeneratorExp) and text.startswith("("):
         return text
@@ -138,7 +139,8 @@ def source_of(data: bytes, node: ast.expr) -> str:
 def span(data: bytes, node: ast.expr | ast.stmt) -> tuple[int, int]:
     """Where a node stands in its file, in bytes."""
     starts = line_starts(data)
-    assert node.end_lineno is not None and node.end_col_offset is not None
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
     return starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
 
 

@@ -6,6 +6,7 @@ torch's result on both is offered.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -46,11 +47,12 @@ class Troubled:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A replacement: its kind, its text with slots, and why it is one."""
+    """A replacement: its kind, its text with slots, why it is one, and an import that must stand above it."""
 
     kind: str
     template: str
     why: str
+    prelude: str = ""
 
 
 Strategy = Callable[[Troubled], Iterator[Candidate]]
@@ -73,7 +75,9 @@ def candidates(call: Troubled) -> Iterator[Candidate]:
                 yield candidate
 
 
-def again(site: Site, *, keywords: Sequence[str] | None = None, slots: Sequence[str] | None = None, name: str = "") -> str:
+def again(
+    site: Site, *, keywords: Sequence[str] | None = None, slots: Sequence[str] | None = None, name: str = ""
+) -> str:
     """The call as it stands, with some of its parts changed."""
     texts = list(slots) if slots is not None else [f"{{{n}}}" for n in range(len(site.nodes))]
     names = site.keywords if keywords is None else keywords
@@ -99,7 +103,9 @@ def positional(call: Troubled) -> Iterator[Candidate]:
     first = next(i for i, k in enumerate(site.keywords) if k)
     for stop in range(first + 1, len(site.keywords) + 1):
         names = ("",) * stop + site.keywords[stop:]
-        yield Candidate("argument", again(site, keywords=names), "the keyword has another name there, its position is the same")
+        yield Candidate(
+            "argument", again(site, keywords=names), "the keyword has another name there, its position is the same"
+        )
 
 
 @strategy
@@ -113,6 +119,47 @@ def renamed(call: Troubled) -> Iterator[Candidate]:
 
 
 @strategy
+def without_in_place(call: Troubled) -> Iterator[Candidate]:
+    """A layer or a function of the neural network library without its request to save memory."""
+    site = call.site
+    if site.form == FUNCTION and "inplace" in site.keywords and call.api.startswith("torch.nn."):
+        number = site.keywords.index("inplace")
+        yield Candidate("argument", _without(site, number), "in place saves memory, the result is the same")
+
+
+def _without(site: Site, number: int) -> str:
+    """The call without one of its arguments."""
+    given = [f"{k}={{{n}}}" if k else f"{{{n}}}" for n, k in enumerate(site.keywords) if n != number]
+    if site.form == METHOD:
+        return f"{given[0]}.{site.name}({', '.join(given[1:])})"
+    return f"{site.name}({', '.join(given)})"
+
+
+@strategy
+def into_buffer(call: Troubled) -> Iterator[Candidate]:
+    """A result that is written to a buffer is copied there."""
+    site = call.site
+    if site.form in (FUNCTION, METHOD) and "out" in site.keywords:
+        number = site.keywords.index("out")
+        yield Candidate(
+            "argument", f"{{{number}}}.copy_({_without(site, number)})", "copy_ writes the result to the buffer"
+        )
+
+
+@strategy
+def through_import(call: Troubled) -> Iterator[Candidate]:
+    """A function of a module that the file never imports by itself: the proxy has another one before that import."""
+    owner, _, name = call.api.rpartition(".")
+    site = call.site
+    if site.form != FUNCTION or owner.count(".") < 1 or not site.name.endswith(f".{name}"):
+        return
+    local = owner.replace(".", "_")
+    slots = [f"{k}={{{n}}}" if k else f"{{{n}}}" for n, k in enumerate(site.keywords)]
+    why = "the module is imported by its own name, so that the proxy hands out its compat functions"
+    yield Candidate("import", f"{local}.{name}({', '.join(slots)})", why, f"import {owner} as {local}")
+
+
+@strategy
 def as_operator(call: Troubled) -> Iterator[Candidate]:
     """A function or method as the operator that it stands for, and back."""
     site, last = call.site, call.api.rpartition(".")[2]
@@ -120,12 +167,18 @@ def as_operator(call: Troubled) -> Iterator[Candidate]:
     if site.form in (FUNCTION, METHOD) and len(site.nodes) == 2 and last in _OPERATORS:
         yield Candidate("operator", f"({{0}} {_OPERATORS[last]} {{1}})", why)
     if site.form == METHOD and len(site.nodes) == 2 and last.rstrip("_") in _OPERATORS and last.endswith("_"):
-        yield Candidate("operator", f"{{0}}.copy_({{0}} {_OPERATORS[last.rstrip('_')]} {{1}})", why + "; copy_ keeps it in place")
+        yield Candidate(
+            "operator", f"{{0}}.copy_({{0}} {_OPERATORS[last.rstrip('_')]} {{1}})", why + "; copy_ keeps it in place"
+        )
     if site.form == OPERATOR and site.name in _METHODS:
-        yield Candidate("operator", f"torch.{_METHODS[site.name]}({{0}}, {{1}})", "the function behaves as torch's operator")
+        yield Candidate(
+            "operator", f"torch.{_METHODS[site.name]}({{0}}, {{1}})", "the function behaves as torch's operator"
+        )
     if site.form == INPLACE and site.name[:-1] in _METHODS:
         name = _METHODS[site.name[:-1]]
-        yield Candidate("operator", f"{{0}}.{name}_({{1}})", "the method writes in place, the operator makes a new tensor")
+        yield Candidate(
+            "operator", f"{{0}}.{name}_({{1}})", "the method writes in place, the operator makes a new tensor"
+        )
         yield Candidate("operator", f"{{0}}.copy_({{0}} {site.name[:-1]} {{1}})", "copy_ writes in place")
 
 
@@ -137,7 +190,12 @@ def the_other_form(call: Troubled) -> Iterator[Candidate]:
     if site.form == METHOD:
         for space in ("torch", "torch.linalg", "torch.nn.functional", "torch.special"):
             yield Candidate("equal_api", f"{space}.{last}({', '.join(slots)})", "the function of this name is there")
-    if site.form == FUNCTION and site.nodes and tag(call.values[0] if call.values else None) == "T" and not site.keywords[0]:
+    if (
+        site.form == FUNCTION
+        and site.nodes
+        and tag(call.values[0] if call.values else None) == "T"
+        and not site.keywords[0]
+    ):
         yield Candidate("equal_api", f"{{0}}.{last}({', '.join(slots[1:])})", "the method of this name is there")
         for space in ("torch", "torch.nn.functional", "torch.linalg", "torch.special"):
             if f"{space}.{last}" != call.api:
@@ -155,7 +213,9 @@ def result_cast(call: Troubled) -> Iterator[Candidate]:
     if tag(want) == "T":
         yield Candidate("cast", f"{plain}.to(torch.{want[1]})", "only the dtype of the result differs")
         if len(want[2]) and call.symptom == "shape":
-            yield Candidate("cast", f"{plain}.reshape({', '.join(map(str, want[2]))})", "only the shape of the result differs")
+            yield Candidate(
+                "cast", f"{plain}.reshape({', '.join(map(str, want[2]))})", "only the shape of the result differs"
+            )
     elif type(want) in (bool, int, float, str):
         yield Candidate("cast", f"{type(want).__name__}({plain})", f"torch gives a Python {type(want).__name__}")
     elif tag(want) == "Z" or tag(want) == "t":
@@ -180,7 +240,9 @@ def operand_cast(call: Troubled) -> Iterator[Candidate]:
         for group in (*([n] for n in tensors), tensors):
             changed = [n for n in group if call.values[n][1] != dtype]
             if changed == group and changed:
-                slots = [f"{{{n}}}.to(torch.{dtype})" if n in group else f"{{{n}}}" for n in range(len(call.site.nodes))]
+                slots = [
+                    f"{{{n}}}.to(torch.{dtype})" if n in group else f"{{{n}}}" for n in range(len(call.site.nodes))
+                ]
                 if call.site.form == INPLACE:
                     yield Candidate("cast", f"{slots[0]} {call.site.name} {slots[1]}", why)
                 else:
@@ -231,8 +293,7 @@ def unpacked(call: Troubled) -> Iterator[Candidate]:
 def gated(call: Troubled) -> Iterator[Candidate]:
     """A capability query or a setting that is not there: the answer that a runtime without it gives."""
     owner, name = call.missing
-    plain = call.want is None or isinstance(call.want, bool)
-    if not owner or not plain or any(tag(v) not in ("", "V", "D") for v in call.values):
+    if not owner or not _constant(call) or any(tag(v) not in ("", "V", "D") for v in call.values):
         return
     if call.site.form not in (FUNCTION, ATTRIBUTE):
         return
@@ -241,3 +302,28 @@ def gated(call: Troubled) -> Iterator[Candidate]:
         "feature_gate", f'({text} if hasattr({owner}, "{name}") else {scalar(call.want)})',
         "a query or a setting of the runtime; the gate opens by itself when the name is there",
     )  # fmt: skip
+
+
+def _constant(call: Troubled) -> bool:
+    """Whether the answer depends on nothing but the runtime: no answer at all, or every argument a literal."""
+    if call.want is None:
+        return True
+    return not tag(call.want) and all(_fixed(node) for node in call.site.nodes)
+
+
+def _fixed(node: ast.expr) -> bool:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id == "torch")
+
+
+@strategy
+def in_place_by_copy(call: Troubled) -> Iterator[Candidate]:
+    """A method that writes in place as its plain form, copied to the receiver."""
+    site = call.site
+    if site.form == METHOD and site.name.endswith("_") and not site.name.endswith("__"):
+        slots = [f"{k}={{{n}}}" if k else f"{{{n}}}" for n, k in enumerate(site.keywords)]
+        plain = f"{slots[0]}.{site.name[:-1]}({', '.join(slots[1:])})"
+        why = "copy_ writes in place and keeps the dtype"
+        yield Candidate("operator", f"{{0}}.copy_({plain})", why)
+        yield Candidate("operator", f"{{0}}.copy_({plain}.to({{0}}.dtype))", why)

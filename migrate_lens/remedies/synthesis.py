@@ -169,13 +169,18 @@ def _call(event: Event, node: ast.Call | None, heard: Recording) -> Iterator[Dra
         if isinstance(func, ast.Name) and not dotted and hasattr(builtins, func.id):
             yield Draft((), (Step(CALL, func.id, target, given),), results)
             return
-    if isinstance(func, ast.Attribute) and given and tag(given[0].value) == "T" and event.api.startswith("torch.Tensor."):
+    method = isinstance(func, ast.Attribute) and event.api.startswith("torch.Tensor.")
+    if method and given and tag(given[0].value) == "T":
         yield Draft((), (Step(METHOD, event.api.rpartition(".")[2], target, given),), results)
         return
     if event.api.startswith("torch.") and "k" not in event.flags:
         yield from _layer(event, given, heard)
     made = any(e.api == event.api and "k" in e.flags for e in heard.trace.events)
-    if event.api.startswith("torch.") and not event.api.startswith("torch.Tensor.") and (not made or "k" in event.flags):
+    if (
+        event.api.startswith("torch.")
+        and not event.api.startswith("torch.Tensor.")
+        and (not made or "k" in event.flags)
+    ):
         yield Draft((f"import {event.api.rpartition('.')[0]}",), (Step(CALL, event.api, target, given),), results)
 
 

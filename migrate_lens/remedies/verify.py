@@ -1,4 +1,4 @@
-"""Files and two interpreters in; whether the files pass under torch and fail under Paddle, each time in a clean process, out."""
+"""Files and two interpreters in; whether they pass under torch and fail under Paddle, in clean processes, out."""
 
 from __future__ import annotations
 
