@@ -6,6 +6,7 @@ Importing this module costs nothing: readers, rules and formats are imported whe
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -81,11 +82,21 @@ def surface_of(options: AuditOptions, say: Say) -> Surface:
 
     if options.surface:
         return surface.load(options.surface)
-    torch, paddle = (Path(python or sys.executable) for python in (options.torch_python, options.paddle_python))
+    torch, paddle = (interpreter(python) for python in (options.torch_python, options.paddle_python))
     found = surface.installed(torch, paddle, store.cache_folder(), say)
     if options.save_surface:
         surface.write(options.save_surface, found.document)
     return found
+
+
+def interpreter(named: str | None) -> Path:
+    """The interpreter that the user named, on PATH or by its place; without one, the current one."""
+    if not named:
+        return Path(sys.executable)
+    found = shutil.which(named)
+    if not found:
+        raise UsageError(f"no interpreter {named!r}", "give its path, or a name on PATH")
+    return Path(found)
 
 
 def report_of(options: AuditOptions, surface: Surface) -> AuditReport:

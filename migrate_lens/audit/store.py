@@ -33,7 +33,7 @@ def cache_folder() -> Path:
 def stamp() -> str:
     """Changes with the interpreter and with every scanner."""
     parts = [sys.implementation.cache_tag or ""]
-    files = [module.__file__ or "" for module in SCANNERS]
+    files: list[str | Path] = [module.__file__ or "" for module in SCANNERS]
     for file in (*files, Path(__file__).with_name("read.py")):
         stat = os.stat(file)
         parts.append(f"{stat.st_mtime_ns}.{stat.st_size}")

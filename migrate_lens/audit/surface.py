@@ -198,17 +198,27 @@ def identity_of(python: Path, which: int) -> str:
     """Version and commit of the framework that an interpreter has, read from its files: importing it takes a second."""
     asked = ASKED[which]
     package = asked.partition("/")[0]
-    if os.path.samefile(python, sys.executable) or python == Path(sys.executable):
-        spec = find_spec(package)
-        origin = spec.origin if spec else ""
-    else:
-        code = f"import importlib.util as u; s = u.find_spec({package!r}); print(s.origin if s else '')"
-        done = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=False, timeout=60)
-        origin = done.stdout.strip()
+    origin = origin_of(python, package)
     if not origin:
         return ""
     text = (Path(origin).parent.parent / asked).read_text("utf-8", "replace")
     return f"{package}-" + "-".join(match[1][:12] for match in IDENTITY.finditer(text))
+
+
+def origin_of(python: Path, package: str) -> str:
+    """The file that an interpreter would import a package from; two virtual environments may share one binary."""
+    if os.path.abspath(python) == os.path.abspath(sys.executable):
+        spec = find_spec(package)
+        return (spec.origin if spec else "") or ""
+    code = f"import importlib.util as u; s = u.find_spec({package!r}); print(s.origin if s else '')"
+    with tempfile.TemporaryDirectory() as empty:
+        try:
+            done = subprocess.run(
+                [python, "-c", code], capture_output=True, text=True, check=False, timeout=60, cwd=empty
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise RuntimeUnavailable(f"{python} cannot be run: {error}", "name another interpreter") from error
+    return done.stdout.strip()
 
 
 def ask_both(torch_python: Path, paddle_python: Path) -> dict[str, Any]:

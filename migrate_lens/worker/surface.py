@@ -339,4 +339,5 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    del sys.path[0]  # this folder: its modules must not be taken for the framework's
     sys.exit(main(sys.argv[1:]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -99,6 +100,17 @@ def test_an_interpreter_without_torch_is_an_error_with_a_remedy(tmp_path: Path) 
     python.chmod(0o755)
     with pytest.raises(RuntimeUnavailable, match="has no torch"):
         surface.installed(python, Path(sys.executable), tmp_path, lambda line: None)
+
+
+def test_a_link_to_this_interpreter_in_another_environment_is_another_one(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
+    assert surface.identity_of(Path(sys.executable), 0).startswith("torch-")
+    assert surface.identity_of(tmp_path / "bare/bin/python", 0) == ""
+
+
+def test_an_interpreter_that_cannot_be_run_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeUnavailable, match="cannot be run"):
+        surface.identity_of(tmp_path / "nothing", 0)
 
 
 def test_a_stand_in_that_warns_is_fake() -> None:
