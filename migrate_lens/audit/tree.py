@@ -7,6 +7,7 @@ into a temporary folder, members only, and nothing in them is run.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tarfile
 import zipfile
@@ -33,6 +34,7 @@ NOT_SOURCES = words(
     ".migrate-lens site-packages dist-packages"
 )
 LARGEST = 16 << 20
+VERSION = re.compile(r"-\d.*|\.(?:tar\.\w+|tgz|zip|whl)$")
 ROLE_PARTS = {
     **dict.fromkeys(("test", "tests", "testing", "unittests", "ci", ".github", ".circleci"), "test"),
     **dict.fromkeys(
@@ -123,7 +125,9 @@ def walk(root: Path) -> Tree:
             continue
         for entry in entries:
             look(entry, f"{prefix}{entry.name}", sources, skipped, stack)
-    return Tree(name_of(root), root, tuple(sorted(sources, key=lambda source: source.path)), tuple(skipped))
+    return Tree(
+        name_of(root.resolve().name), root, tuple(sorted(sources, key=lambda source: source.path)), tuple(skipped)
+    )
 
 
 def look(
@@ -147,9 +151,9 @@ def look(
             sources.append(Source(path, entry.path, lang, stat.st_size, stat.st_mtime_ns))
 
 
-def name_of(root: Path) -> str:
-    """A folder's name without a version."""
-    return root.resolve().name.split("-")[0] or "library"
+def name_of(name: str) -> str:
+    """The name of a folder or an archive without its version."""
+    return VERSION.sub("", name) or "library"
 
 
 @contextmanager
@@ -166,7 +170,7 @@ def opened(path: str) -> Iterator[Tree]:
         with TemporaryDirectory(prefix="migrate-lens-") as folder:
             unpack(place, Path(folder))
             tree = walk(Path(folder))
-            yield Tree(place.name.split("-")[0], tree.root, *stripped(tree))
+            yield Tree(name_of(place.name), tree.root, *stripped(tree))
     else:
         yield installed(path)
 

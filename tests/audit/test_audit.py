@@ -235,6 +235,19 @@ def test_an_installed_distribution_is_found_by_name(small: Surface) -> None:
     assert any(api.startswith("torch") for api, _, _ in library.apis)
 
 
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("torch-scatter", "torch-scatter"),
+        ("torch-scatter-2.1.2.tar.gz", "torch-scatter"),
+        ("lib_x-1.0-py3-none-any.whl", "lib_x"),
+        ("lib.zip", "lib"),
+    ],
+)
+def test_a_library_is_named_without_its_version(path: str, name: str) -> None:
+    assert tree.name_of(path) == name
+
+
 @pytest.mark.parametrize("name", ["no-such-library-anywhere", "./no/such/folder"])
 def test_what_is_not_there_is_an_error_with_a_remedy(name: str) -> None:
     with pytest.raises(LibraryError) as caught, tree.opened(name):
