@@ -100,6 +100,12 @@ class PaddleBackend(Backend):
         tensor.stop_gradient = not requires_grad
         return tensor
 
+    def grafted(self, value: Any, node: Any) -> Any:
+        """A value with the gradient graph of a result of the same shape and dtype, so that a backward pass reaches it."""
+        if value.shape != node.shape or value.dtype != node.dtype or not bool(paddle.isfinite(node).all()):
+            return value
+        return (node - node.detach()) + value.detach()
+
     def _array(self, dtype: str, shape: tuple[int, ...], data: Any) -> Any:
         kind = np.dtype("float32" if dtype == "bfloat16" or dtype.startswith("float8") else dtype)
         if not isinstance(data, bytes):

@@ -118,7 +118,10 @@ class Recorder:
         if self.backend.own(kind):
             return FRAMEWORK
         makers = (getattr(kind, "__init__", None), getattr(kind, "__new__", None))
-        return USER if self.backend.foreign(kind) or any(map(_rewritten, makers)) else OTHER
+        if self.backend.foreign(kind) or any(map(_rewritten, makers)):
+            return USER
+        # A named tuple's own methods are made elsewhere; its module says whose it is.
+        return USER if METHOD in vars(sys.modules.get(kind.__module__, types)) else OTHER
 
     def _of_builtin(self, func: Any, kind: type) -> int:
         if kind is functools.partial:

@@ -143,9 +143,11 @@ class Factory:
         return _REBUILD[kind](self, want)
 
     def _tensor(self, want: Encoded, got: Any) -> Any:
-        if isinstance(got, self._backend.tensor) and self._backend.fill(got, *want[1:4]):
-            return got
-        return self._backend.build_tensor(want)
+        # A new tensor, never a write into Paddle's: that one may be a view of memory that belongs to others.
+        new = self._backend.build_tensor(want)
+        if isinstance(got, self._backend.tensor) and self._backend.differentiable(got):
+            return self._backend.grafted(new, got)
+        return new
 
     def _sequence(self, want: Encoded, kind: str, got: Any) -> Any:
         items = want[-1]

@@ -8,6 +8,7 @@ what it is. Everything that is printed goes to files: the pipe carries the proto
 from __future__ import annotations
 
 import ctypes
+import importlib
 import json
 import os
 import resource
@@ -15,9 +16,10 @@ import select
 import signal
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from migrate_lens.worker.job import Job
+if TYPE_CHECKING:
+    from migrate_lens.worker.job import Job
 
 _PR_SET_PDEATHSIG = 1
 
@@ -33,6 +35,7 @@ def main(argv: list[str]) -> int:
     family, keep = argv[0], argv[1] == "keep"
     try:
         backend, seed, about = _load(family, keep)
+        importlib.import_module("migrate_lens.worker.job")  # once here, not in each fork; it needs numpy
     except Exception as error:  # noqa: BLE001 - the worker's edge: whatever importing a framework raises is the answer
         _say(out, {"error": f"{type(error).__name__}: {error}", "kind": _kind(error)})
         return 0
