@@ -15,7 +15,8 @@ _TOKENS = (
     r"AIza[\w-]{30,}", r"eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{4,}",
 )  # fmt: skip
 _NAMED_SECRET = re.compile(
-    r"(?i)\b([\w-]*(?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|auth)[\w-]*)(\s*[=:]\s*)(['\"]?)[^\s'\",;]{6,}\3"
+    r"(?i)\b([\w-]*(?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|auth)[\w-]*)(\s*[=:]\s*)"
+    r"(?:'[^'\n]{4,}'|\"[^\"\n]{4,}\"|[^\s'\",;]{6,})"
 )
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}")
 _CREDENTIALS = re.compile(r"(\w+://)[^/\s:@]+(?::[^/\s@]+)?@")
