@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from migrate_lens.classify import classify
+from migrate_lens.investigate import baseline, investigate
 from migrate_lens.library import discover
 from migrate_lens.model import Gap, Outcome, Runtime, Stage
-from migrate_lens.investigate import baseline, investigate
 from migrate_lens.trace.bench import Bench, Setting
 from migrate_lens.trace.worker import Worker
 
@@ -55,7 +55,7 @@ def verdict(case: dict[str, Any], gaps: tuple[Gap, ...]) -> str:
 
 def diagnose(bench: Bench, path: Path) -> tuple[Gap, ...]:
     library = discover(path)
-    paths = {r: () for r in Runtime}
+    paths = dict.fromkeys(Runtime, ())
     setting = Setting(library, paths, (), 60.0)
     probe = library.probes[0]
     base, result, observed = baseline(bench, setting, Stage.RUN, probe)
@@ -92,12 +92,17 @@ def main() -> int:
         seconds.append(took)
         if options.verbose or what not in ("found", "clean"):
             got = [(g.symptom.value, g.api, g.layer.value, g.category.value) for g in gaps]
-            print(f"{what:12} {case['id']:28} want {case['symptom']} {case['api']} {case['layer']}  got {got}", flush=True)
+            print(
+                f"{what:12} {case['id']:28} want {case['symptom']} {case['api']} {case['layer']}  got {got}", flush=True
+            )
     gapped = sum(tally[k] for k in ("found", "wrong layer", "missed"))
     found = tally["found"] + tally["wrong layer"]
     clean = tally["clean"] + tally["false alarm"]
-    print(f"found {found}/{gapped} = {found / max(1, gapped):.1%}; layer right {tally['found'] / max(1, found):.1%} of found; "
-          f"false alarms {tally['false alarm']}/{clean}; median {sorted(seconds)[len(seconds) // 2]:.2f} s a case")
+    print(
+        f"found {found}/{gapped} = {found / max(1, gapped):.1%}; "
+        f"layer right {tally['found'] / max(1, found):.1%} of found; "
+        f"false alarms {tally['false alarm']}/{clean}; median {sorted(seconds)[len(seconds) // 2]:.2f} s a case"
+    )
     return 0
 
 

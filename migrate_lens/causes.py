@@ -46,7 +46,12 @@ class Trial:
     def healed(self, *, spare: Sequence[str] = (), skip: Sequence[str] = ()) -> Run:
         """A healed run with some nodes left as Paddle has them, or not called."""
         return self.bench.run(
-            self.setting, Runtime.PADDLE, self.probe, reference=self.base, heal="all", spare=spare,
+            self.setting,
+            Runtime.PADDLE,
+            self.probe,
+            reference=self.base,
+            heal="all",
+            spare=spare,
             skip=(*self.deadly, *skip),
         )
 

@@ -32,7 +32,14 @@ Encoded = Any
 
 # Tolerances: torch.testing.assert_close's documented defaults (rtol), with float32 widened 16 times because the two
 # frameworks sum in different orders; the absolute part is taken relative to the largest magnitude of the tensor.
-RTOL = {"float16": 4e-3, "bfloat16": 1.6e-2, "float32": 2.1e-5, "float64": 1e-7, "complex64": 2.1e-5, "complex128": 1e-7}
+RTOL = {
+    "float16": 4e-3,
+    "bfloat16": 1.6e-2,
+    "float32": 2.1e-5,
+    "float64": 1e-7,
+    "complex64": 2.1e-5,
+    "complex128": 1e-7,
+}
 SCALE = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 1e-5, "float64": 1e-9, "complex64": 1e-5, "complex128": 1e-9}
 FLOOR = {"float16": 1e-5, "bfloat16": 1e-5, "float32": 1e-6, "float64": 1e-12, "complex64": 1e-6, "complex128": 1e-12}
 
@@ -108,7 +115,11 @@ def describe(value: Encoded) -> str:
     if kind and kind in SEQUENCES:
         items = value[-1]
         name = {"L": "list", "t": "tuple", "n": "named tuple", "s": "set"}[kind]
-        return f"{name} of {len(items)}: " + ", ".join(describe(i) for i in items[:3]) + (", ..." if len(items) > 3 else "")
+        return (
+            f"{name} of {len(items)}: "
+            + ", ".join(describe(i) for i in items[:3])
+            + (", ..." if len(items) > 3 else "")
+        )
     if kind == "Z":
         return f"Size{list(value[1])}"
     if kind == "d":
@@ -116,7 +127,9 @@ def describe(value: Encoded) -> str:
     if kind in ("D", "V"):
         return str(value[1])
     if kind:
-        return {"C": "class", "F": "function", "M": "module", "K": "layer", "O": "object", "+": "more", "/": "slice"}[kind] + f" {value[1]}"
+        return {"C": "class", "F": "function", "M": "module", "K": "layer", "O": "object", "+": "more", "/": "slice"}[
+            kind
+        ] + f" {value[1]}"
     return repr(value) if len(repr(value)) <= 80 else repr(value)[:77] + "..."
 
 
@@ -249,7 +262,9 @@ def _states(want: Encoded, got: Encoded) -> Difference | None:
     if left.keys() == right.keys():
         return None
     lost, new = sorted(left.keys() - right.keys()), sorted(right.keys() - left.keys())
-    return Difference("state", False, f"state has {', '.join(lost) or 'no more'}", f"state has {', '.join(new) or 'none of these'}")
+    return Difference(
+        "state", False, f"state has {', '.join(lost) or 'no more'}", f"state has {', '.join(new) or 'none of these'}"
+    )
 
 
 def _same_scalar(want: Encoded, got: Encoded) -> bool:

@@ -31,7 +31,7 @@ class LibraryError(LensError):
     """The path holds nothing that can be diagnosed."""
 
 
-class RuntimeUnavailable(LensError):
+class RuntimeUnavailable(LensError):  # noqa: N818 - it names what is unavailable
     """An interpreter, or the framework in it, cannot be used."""
 
 

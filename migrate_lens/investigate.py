@@ -11,16 +11,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from migrate_lens.causes import Trial, as_shown, pin_backward, promote
 from migrate_lens.compare.align import counts
 from migrate_lens.compare.blame import UNEXPLAINED, blame
 from migrate_lens.compare.divergences import Divergence, divergences
 from migrate_lens.compare.findings import api_of, collect, first_divergence, node_name, site_of
-from migrate_lens.causes import Trial, as_shown, pin_backward, promote
 from migrate_lens.compare.outcome import disagreement, ending_said
 from migrate_lens.encoded import Difference
 from migrate_lens.events import Trace
 from migrate_lens.model import (
-    Finding, FirstDivergence, Key, Outcome, Probe, ProbeKind, Runtime, Site, Stage, StageResult, Symptom, TraceSummary,
+    Finding,
+    FirstDivergence,
+    Key,
+    Outcome,
+    Probe,
+    ProbeKind,
+    Runtime,
+    Site,
+    Stage,
+    StageResult,
+    Symptom,
+    TraceSummary,
 )  # fmt: skip
 from migrate_lens.trace.bench import Bench, Run, Setting
 
@@ -80,7 +91,9 @@ def investigate(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base
     stages, scope = _global_too(bench, setting, stage, probe, base, natural, differs)
     if not observed or stop_at_first:
         findings = _only_first(base, natural, found, differs, stage, setting)
-        summary = _summary(base, natural, probe, "" if observed else "not observed: the program fails while it is traced")
+        summary = _summary(
+            base, natural, probe, "" if observed else "not observed: the program fails while it is traced"
+        )
     else:
         progress(f"{stage}: {probe.spec} under paddle, going on past each gap")
         findings, summary = _everything(bench, setting, stage, probe, base, natural, differs)
@@ -230,7 +243,9 @@ def _kinded(finding: Finding, ours: dict[str, str], theirs: dict[str, str]) -> F
         name = ".".join(parts[:length])
         if not theirs.get(name):
             missing = ours.get(name) == "module"
-            return replace(finding, facts={**finding.facts, "missing_module": missing, "module": name if missing else ""})
+            return replace(
+                finding, facts={**finding.facts, "missing_module": missing, "module": name if missing else ""}
+            )
     return finding
 
 

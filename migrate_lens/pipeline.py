@@ -17,8 +17,19 @@ from migrate_lens.config import Options
 from migrate_lens.investigate import Investigation, baseline, investigate
 from migrate_lens.library import discover
 from migrate_lens.model import (
-    Environment, Finding, FirstDivergence, Library, Outcome, Probe, ProbeKind, Report, Runtime, Skipped, Stage,
-    StageResult, TraceSummary,
+    Environment,
+    Finding,
+    FirstDivergence,
+    Library,
+    Outcome,
+    Probe,
+    ProbeKind,
+    Report,
+    Runtime,
+    Skipped,
+    Stage,
+    StageResult,
+    TraceSummary,
 )  # fmt: skip
 from migrate_lens.state import write
 from migrate_lens.trace.bench import Bench, Run, Setting
@@ -99,7 +110,7 @@ class _Climb:
     setting: Setting = field(init=False)
 
     def __post_init__(self) -> None:
-        paths: dict[Runtime, tuple[Path, ...]] = {runtime: () for runtime in Runtime}
+        paths: dict[Runtime, tuple[Path, ...]] = dict.fromkeys(Runtime, ())
         self.setting = Setting(self.library, paths, self.options.scope, self.options.timeout)
 
     # -- rungs ---------------------------------------------------------------------------------------------------
@@ -136,7 +147,11 @@ class _Climb:
         return True
 
     def _installed(self, ours: Path | None, theirs: Path | None) -> None:
-        paths = {Runtime.TORCH: _folders(ours), Runtime.PADDLE: _folders(theirs), Runtime.PADDLE_GLOBAL: _folders(theirs)}
+        paths = {
+            Runtime.TORCH: _folders(ours),
+            Runtime.PADDLE: _folders(theirs),
+            Runtime.PADDLE_GLOBAL: _folders(theirs),
+        }
         built, other = _extensions(ours), _extensions(theirs)
         self.setting = replace(self.setting, paths=paths, unbuilt=tuple(sorted(built - other)))
 
@@ -149,7 +164,7 @@ class _Climb:
 
     def _probes(self) -> bool:
         """Probes that the user named must run under torch; of those that were found, one must."""
-        given = self.library.probes_from != "found"
+        given = self.library.probes_from != "found" or self.library.script is not None
         done = [self._climb_to(Stage.RUN, probe, given=given) for probe in self.library.probes]
         return all(done) if given else any(done) or not done
 
@@ -184,7 +199,14 @@ class _Climb:
         self.bases.append((probe, run))
         self.setting = replace(self.setting, scope=self.options.scope or self._scope(run))
         done = investigate(
-            self.bench, self.setting, stage, probe, run, observed, self.progress, stop_at_first=self.options.stop_at_first
+            self.bench,
+            self.setting,
+            stage,
+            probe,
+            run,
+            observed,
+            self.progress,
+            stop_at_first=self.options.stop_at_first,
         )
         self._take(done, run)
 
@@ -230,8 +252,8 @@ class _Climb:
         gaps = classify(self.findings) if verdict == "gaps" else ()
         skipped = tuple(dict.fromkeys((*self.library.skipped, *self.skipped)))
         return Report(
-            self.library, *environments, platform.platform(), self._shown_scope(), tuple(self.stages), tuple(self.traces),
-            self.first, gaps, skipped, verdict, tuple(dict.fromkeys(self.notes)),
+            self.library, *environments, platform.platform(), self._shown_scope(), tuple(self.stages),
+            tuple(self.traces), self.first, gaps, skipped, verdict, tuple(dict.fromkeys(self.notes)),
         )  # fmt: skip
 
     def _shown_scope(self) -> tuple[str, ...]:
@@ -245,7 +267,7 @@ def _folders(target: Path | None) -> tuple[Path, ...]:
 
 
 def _extensions(target: Path | None) -> set[str]:
-    """Dotted names of the extension modules below a folder: ``pkg/_C.cpython-311-x86_64-linux-gnu.so`` is ``pkg._C``."""
+    """Dotted names of the extension modules below a folder: ``pkg/_C.cpython-311-x86_64.so`` is ``pkg._C``."""
     if target is None:
         return set()
     found = set()

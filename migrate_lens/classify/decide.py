@@ -1,4 +1,4 @@
-"""The written policy: a finding and its category in; workaround, issue, both, note or narrow_scope, with the reasons, out.
+"""The written policy: a finding and its category in; workaround, issue, both, note or narrow_scope, with reasons, out.
 
 A workaround needs all of four conditions; an issue is called for by any one of six signals; notes and the scope case
 are exceptions to both. Each condition and signal is listed with the fact that settled it.
@@ -59,17 +59,23 @@ def _files(finding: Finding) -> int:
 
 def _conditions(finding: Finding) -> Iterator[Settled]:
     files, sites = _files(finding), len(finding.sites)
-    yield Settled("it wraps one incompatibility point", files <= 1 and sites <= 3, f"{sites} site(s) in {files} file(s)")
+    yield Settled(
+        "it wraps one incompatibility point", files <= 1 and sites <= 3, f"{sites} site(s) in {files} file(s)"
+    )
     yield Settled("it touches only this library's local path", True, "the patch is made at the call sites")
     whole = finding.key.symptom not in (Symptom.CRASH, Symptom.TIMEOUT)
     yield Settled("public API semantics stay", whole, f"symptom {finding.key.symptom}")
-    yield Settled("it carries a TODO with owner, purpose, reason and deletion condition", True, "the template has all four")
+    yield Settled(
+        "it carries a TODO with owner, purpose, reason and deletion condition", True, "the template has all four"
+    )
 
 
 def _signals(finding: Finding, category: Category) -> Iterator[Settled]:
     files, symptom = _files(finding), finding.key.symptom
     native = str(finding.facts.get("build_step", "")) == "compile" and files > 1
-    yield Settled("several core kernels would change for one gap", native, f"{files} native file(s)" if native else "no kernel")
+    yield Settled(
+        "several core kernels would change for one gap", native, f"{files} native file(s)" if native else "no kernel"
+    )
     yield Settled("the library's semantics would change", False, "none of its own results is concerned")
     yield Settled("a Paddle private API would be needed", False, "the remedies use public names only")
     yield Settled("the same pattern stands in several files", files > 1, f"{files} file(s)")

@@ -85,7 +85,12 @@ class Rule:
 def facts_of(finding: Finding) -> dict[str, Fact]:
     """All facts that a rule may ask about a finding."""
     key = finding.key
-    own: dict[str, Fact] = {"symptom": str(key.symptom), "api": key.api, "detail": key.detail, "stage": str(finding.stage)}
+    own: dict[str, Fact] = {
+        "symptom": str(key.symptom),
+        "api": key.api,
+        "detail": key.detail,
+        "stage": str(finding.stage),
+    }
     return {**finding.facts, **own}
 
 

@@ -80,7 +80,8 @@ def facts_of(divergence: Divergence) -> dict[str, Fact]:
     """What the rules may ask about a divergence."""
     want, got = divergence.want, divergence.got
     facts: dict[str, Fact] = {
-        "kind": _KINDS[got.place.kind], "private": private(want.api), "proxied": "p" in got.flags, "missing_module": False,
+        "kind": _KINDS[got.place.kind], "private": private(want.api), "proxied": "p" in got.flags,
+        "missing_module": False,
     }  # fmt: skip
     if want.what == "call":
         facts["value"] = _VALUES.get(tag(want.value), "object")
@@ -107,7 +108,10 @@ def first_divergence(want: Trace, got: Trace, found: Sequence[Divergence], in_fl
         return FirstDivergence(path, path, ending_said(got.ending), "no observed call differs before the end")
     torch_path = f"{chosen.want.api} ({chosen.got.place.text})"
     return FirstDivergence(
-        torch_path, _paddle_path(chosen.got), f"{chosen.expected} | {chosen.actual}", f"{chosen.symptom} in {chosen.want.api}"
+        torch_path,
+        _paddle_path(chosen.got),
+        f"{chosen.expected} | {chosen.actual}",
+        f"{chosen.symptom} in {chosen.want.api}",
     )
 
 

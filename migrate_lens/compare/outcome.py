@@ -1,4 +1,4 @@
-"""Outcomes: the endings of two runs in; whether the program behaved the same, and what to blame where it did not, out."""
+"""Outcomes: the endings of two runs in; whether the program behaved the same, and what to blame if not, out."""
 
 from __future__ import annotations
 
@@ -61,15 +61,19 @@ def own_frame(frames: tuple[Frame, ...], trace: Trace) -> Frame | None:
 def recorded(trace: Trace, failure: dict[str, Any]) -> Event | None:
     """The observed event that raised an exception, if one did."""
     for event in reversed(trace.events):
-        if event.what in ("raise", "absent") and not event.healed:
-            if event.value["types"] == failure["types"] and event.value["message"] == failure["message"]:
-                return event
+        failed = event.what in ("raise", "absent") and not event.healed
+        if failed and all(event.value[k] == failure[k] for k in ("types", "message")):
+            return event
     return None
 
 
 def suspect(trace: Trace, frame: Frame) -> Event | None:
     """The observed event whose result a failing statement was handling when it raised outside any observed call."""
-    near = [e for e in trace.events if e.place.path == frame.path and frame.line <= e.place.line <= max(frame.line, frame.end_line)]
+    near = [
+        e
+        for e in trace.events
+        if e.place.path == frame.path and frame.line <= e.place.line <= max(frame.line, frame.end_line)
+    ]
     special = [e for e in near if e.what == "call" and tag(e.value) in ("Z", "D", "V")]
     if special:
         return special[-1]

@@ -114,7 +114,7 @@ class Bench:
         return Run(runtime, load(file), file, fate, _tail(Path(job["stderr"])))
 
     def ask(self, setting: Setting, runtime: Runtime, names: Sequence[str]) -> dict[str, str]:
-        """What kind of thing each dotted name is in a runtime: ``module``, ``class``, ``function``, ``other``, ``""``."""
+        """What each dotted name is in a runtime: ``module``, ``class``, ``function``, ``other``, or ``""``: absent."""
         if not names:
             return {}
         stem = self._folder / f"{next(self._numbers)}-ask-{runtime}"
@@ -134,7 +134,8 @@ class Bench:
             "path": str(script) if script else "", "modules": list(probe.modules) if probe else [],
             "sys_path": paths, "cwd": os.getcwd(), "own": list(library.packages),
             "scope": list(setting.scope) or ["migrate_lens_nothing"], "seed": SEED, "observe": probe is not None,
-            "trace": f"{stem}.trace", "reference": "", "heal": "none", "spare": [], "skip": [], "unbuilt": [], "gradients": False,
+            "trace": f"{stem}.trace", "reference": "", "heal": "none", "spare": [], "skip": [], "unbuilt": [],
+            "gradients": False,
             "timeout": setting.timeout, "stdout": f"{stem}.out", "stderr": f"{stem}.err",
         }  # fmt: skip
 

@@ -50,7 +50,7 @@ class _Reader:
             has = frame[1] in ("finished", "parts") and frame[3]
             self.ending = Ending(frame[1], frame[2], has, _frames(frame[3]) if frame[1] == "raised" else ())
         elif kind == "users":
-            self.users = frame[1:]  # type: ignore[assignment]
+            self.users = (frame[1], frame[2], frame[3])
         elif kind == "module failed":
             self.failures.append((frame[1], frame[2], _frames(frame[3])))
         elif kind == "grad":
@@ -69,7 +69,16 @@ class _Reader:
         if kind == "call":
             _, _, visit, part, api, inputs, out, serials, written, flags, healed = frame
             return Event(
-                kind, place, visit, part, api, tuple(inputs), out, tuple(map(tuple, serials)), tuple(written), flags,
+                kind,
+                place,
+                visit,
+                part,
+                api,
+                tuple(inputs),
+                out,
+                tuple(map(tuple, serials)),
+                tuple(written),
+                flags,
                 healed,
             )
         if kind == "raise":

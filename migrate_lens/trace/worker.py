@@ -99,7 +99,9 @@ class Worker:
             remedy = f"{self.python} -m pip install {_PACKAGE[self.family]} numpy, or give {option}"
             return f"{self.python} has no usable {self.family} ({line['error']})", remedy
         if line["kind"] == "no_compat":
-            return line["error"].partition(": ")[2].strip("'\""), f"install {_PACKAGE['paddle']} or newer, or give {option}"
+            return line["error"].partition(": ")[2].strip(
+                "'\""
+            ), f"install {_PACKAGE['paddle']} or newer, or give {option}"
         return f"importing {self.family} failed in {self.python}: {line['error']}", f"repair it, or give {option}"
 
     def run(self, job: dict[str, Any]) -> Fate:
@@ -120,9 +122,14 @@ class Worker:
         return Fate(answer["code"], answer["timed_out"], answer["seconds"], answer["rss_kb"])
 
     def _read(self) -> dict[str, Any] | None:
+        """The next message, None at the end; what an interpreter prints as it starts is passed over."""
         assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        return json.loads(line) if line.endswith(b"\n") else None
+        for line in self._process.stdout:
+            with contextlib.suppress(ValueError):
+                message = json.loads(line)
+                if isinstance(message, dict) and line.endswith(b"\n"):
+                    return message
+        return None
 
     def close(self) -> None:
         """End the worker and whatever it runs."""
@@ -130,7 +137,7 @@ class Worker:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
         try:
-            self._process.wait(timeout=2)
+            self._process.wait(timeout=2 if self._about else 0)  # one that has not spoken yet has nothing to end well
         except subprocess.TimeoutExpired:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()

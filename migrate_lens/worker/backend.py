@@ -30,7 +30,9 @@ MAY_DRAW = re.compile(
     re.IGNORECASE,
 )
 # Uninitialised memory: shape and dtype are all that these promise.
-UNINITIALISED = frozenset("empty empty_like new_empty empty_strided empty_permuted resize_ resize_as_ new".split())
+UNINITIALISED = frozenset(
+    ["empty", "empty_like", "new_empty", "empty_strided", "empty_permuted", "resize_", "resize_as_", "new"]
+)
 
 
 class Backend:
@@ -240,7 +242,9 @@ def _struct_fields(kind: type) -> tuple[str, ...] | None:
     count = getattr(kind, "n_sequence_fields", None)
     if count is None:
         return None
-    names = [(n, d) for n, d in vars(kind).items() if isinstance(d, types.MemberDescriptorType | types.GetSetDescriptorType)]
+    names = [
+        (n, d) for n, d in vars(kind).items() if isinstance(d, types.MemberDescriptorType | types.GetSetDescriptorType)
+    ]
     return tuple(n for n, _ in names if not n.startswith("_"))[:count]
 
 

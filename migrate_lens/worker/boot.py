@@ -15,7 +15,8 @@ def boot() -> int:
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     init = os.path.join(folder, "__init__.py")
     spec = importlib.util.spec_from_file_location("migrate_lens", init, submodule_search_locations=[folder])
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     package = importlib.util.module_from_spec(spec)
     sys.modules["migrate_lens"] = package
     spec.loader.exec_module(package)

@@ -142,7 +142,7 @@ def _method_name(recorder: Recorder, number: int, base: Any, func: Any, attribut
     if isinstance(func, recorder.backend.module) and not isinstance(base, types.ModuleType):
         return None
     owner = getattr(func, "__self__", None)
-    if owner is base or isinstance(base, types.ModuleType | type) or isinstance(base, super):
+    if owner is base or isinstance(base, types.ModuleType | type | super):
         return recorder.method_name(number, base, attribute)
     return recorder.method_name(number, base, attribute) if isinstance(base, recorder.backend.tensor) else None
 

@@ -159,7 +159,9 @@ class Healer(Recorder):
         self._write_back(operands, want[8])
         return self._result(want, None, False, operands)
 
-    def _prepare(self, number: int, visit: int, sub: str, func: Any, base: Any, args: Any, kwargs: Any, want: Frame) -> None:
+    def _prepare(
+        self, number: int, visit: int, sub: str, func: Any, base: Any, args: Any, kwargs: Any, want: Frame
+    ) -> None:
         """Bring what changed outside recorded calls (an optimizer's step) to torch's state before the call."""
         state = self._states[number].get((visit, sub))
         if state is not None and isinstance(func, self.backend.module):
@@ -174,12 +176,13 @@ class Healer(Recorder):
         for operand, reference in zip(operands, wanted, strict=True):
             value = self._reference_trace.values.get(reference)
             known = self._synced.get(id(operand))
-            if value is not None and not (known and known[0]() is operand and known[1] == reference):
-                if not self._make_equal(operand, value, reference):
-                    self._unequal.add((number, visit, sub))
+            if value is None or (known and known[0]() is operand and known[1] == reference):
+                continue
+            if not self._make_equal(operand, value, reference):
+                self._unequal.add((number, visit, sub))
 
     def _make_equal(self, tensor: Any, value: Encoded, reference: tuple[int, int]) -> bool:
-        """Give a tensor torch's values to the last bit, so that noise does not add up over calls; whether it has them."""
+        """Give a tensor torch's values to the last bit, so that noise does not add up; whether it has them."""
         mine = self.backend.encode_tensor(tensor)
         if mine[0] == "T" and mine[3] != value[3]:
             self._paddle.fill(tensor, *value[1:4])
@@ -339,7 +342,9 @@ class Healer(Recorder):
         if want is None or want[0] != "call" or not self._heals(number):
             return found
         lost = set(want[6].split()) - found.keys()
-        return found | {name: getattr(loaded, name, None) or self._factory.rebuild(("F", f"{module}.{name}")) for name in lost}
+        return found | {
+            name: getattr(loaded, name, None) or self._factory.rebuild(("F", f"{module}.{name}")) for name in lost
+        }
 
     def observed(self, number: int, api: str, value: Any) -> Any:
         visit = self.visits[number]
@@ -347,8 +352,7 @@ class Healer(Recorder):
         encoded = self.backend.encode(value)
         heals = want is not None and want[0] == "call" and self._heals(number)
         differs = heals and want is not None and difference(want[6], encoded) is not None
-        frame = ("call", number, visit, "", api, [], encoded, [], [], "", "differs" if differs else "")
-        self.journal.write(frame)
+        self._note(number, "", api, encoded, [], "differs" if differs else "")
         return self._factory.rebuild(want[6], value, has=True) if differs and want is not None else value
 
     def decorated(self, number: int, decorator: Any, target: Any) -> Any:

@@ -19,7 +19,7 @@ from migrate_lens.worker import forms
 from migrate_lens.worker.backend import Backend
 from migrate_lens.worker.failures import failure_of
 from migrate_lens.worker.loader import Instrumenter
-from migrate_lens.worker.nodes import Node
+from migrate_lens.worker.nodes import CALL, Node
 from migrate_lens.worker.recorder import Recorder
 
 _OURS = str(Path(__file__).resolve().parent)
@@ -30,9 +30,9 @@ class Job(TypedDict):
 
     ``heal`` is ``none``, ``draws`` (random draws and new layers get torch's values) or ``all`` (keep going); ``spare``
     lists nodes (see ``worker.healer``) that are not healed; ``skip`` those that are not even called, since they
-    kill the process; ``unbuilt`` names extension modules that could not be built here, for which stand-ins are imported;
-    ``gradients`` records the gradient that reaches each result; ``observe`` False runs the program untouched. The probe ``ask`` runs nothing: it says of each
-    dotted name in ``modules`` what kind of thing it is.
+    kill the process; ``unbuilt`` names extension modules that could not be built here, for which
+    there are stand-ins; ``gradients`` records the gradient that reaches each result; ``observe`` False runs the program untouched.
+    The probe ``ask`` runs nothing: it says of each dotted name in ``modules`` what kind of thing it is.
     """
 
     runtime: str
@@ -157,8 +157,7 @@ def _callable(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
     if not job["observe"]:
         return model(*args)
     base = recorder.register("__probe__", job["spec"], (Node(1, 0, 1, 0, "c", "", (), job["spec"]),))
-    helpers = forms.make(recorder)
-    return helpers[forms.nodes.CALL](base, model, *args)
+    return forms.make(recorder)[CALL](base, model, *args)
 
 
 def _imports(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
@@ -186,7 +185,9 @@ def _pytest(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
             error = call.excinfo.value
             recorder.journal.write(("module failed", node.nodeid, failure_of(error), _frames(error)))
 
-    code = pytest.main(["-q", "-p", "no:cacheprovider", "--assert=plain", job["path"] or job["spec"]], plugins=[Collect()])
+    code = pytest.main(
+        ["-q", "-p", "no:cacheprovider", "--assert=plain", job["path"] or job["spec"]], plugins=[Collect()]
+    )
     if int(code) not in (0, 1):
         raise SystemExit(int(code))
     return outcomes
@@ -230,7 +231,7 @@ def _frames(error: BaseException) -> list[tuple[str, int, int, int, int, str, bo
         found.append((entry.filename, *code, frame.f_globals.get("__name__", "") or "", False))
     if isinstance(error, SyntaxError) and error.filename:
         found.append((error.filename, error.lineno or 0, error.lineno or 0, 0, 0, "", False))
-    return [(*f[:6], i == len(found) - 1) for i, f in enumerate(found)]  # type: ignore[misc]
+    return [(*f[:6], i == len(found) - 1) for i, f in enumerate(found)]
 
 
 def _strays(job: Job) -> list[tuple[str, str]]:
@@ -242,7 +243,12 @@ def _strays(job: Job) -> list[tuple[str, str]]:
         if name.partition(".")[0] in ("torch", "paddle", "migrate_lens") or not isinstance(module, types.ModuleType):
             continue
         for value in list(vars(module).values()):
-            if isinstance(value, types.ModuleType) and value.__name__ == "torch" and hasattr(value, "_C") and not hasattr(value, "_original_module"):
+            if (
+                isinstance(value, types.ModuleType)
+                and value.__name__ == "torch"
+                and hasattr(value, "_C")
+                and not hasattr(value, "_original_module")
+            ):
                 found.append((name, "torch"))
                 break
     return found

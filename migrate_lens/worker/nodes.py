@@ -24,13 +24,39 @@ SLICE, BIND, OLD_ITEM, OLD_ATTRIBUTE = "__ml_l__", "__ml_b__", "__ml_x__", "__ml
 
 # Builtins whose answer about a framework's object may differ; the others are left as they stand.
 OBSERVERS = frozenset(
-    "isinstance issubclass hasattr getattr len int float bool complex str repr format hash list tuple sum max min abs "
-    "round any all sorted divmod pow map".split()
+    [
+        "isinstance",
+        "issubclass",
+        "hasattr",
+        "getattr",
+        "len",
+        "int",
+        "float",
+        "bool",
+        "complex",
+        "str",
+        "repr",
+        "format",
+        "hash",
+        "list",
+        "tuple",
+        "sum",
+        "max",
+        "min",
+        "abs",
+        "round",
+        "any",
+        "all",
+        "sorted",
+        "divmod",
+        "pow",
+        "map",
+    ]
 )
 BUILTINS = frozenset(dir(builtins)) - OBSERVERS
 # Modules of the standard library that pass on what they are given; calls into the others never touch a tensor, and
 # some of them look at the calling frame, so those calls are not rewritten.
-PASSED_ON = frozenset("math copy pickle operator importlib functools itertools".split())
+PASSED_ON = frozenset(["math", "copy", "pickle", "operator", "importlib", "functools", "itertools"])
 FRAMEWORK = "torch"
 BINARY = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
@@ -106,9 +132,7 @@ class _Rewriter(ast.NodeTransformer):
         while (node.lineno, node.col_offset, end_line, end_column, kind) in self._taken:
             end_column += 1
         self._taken.add((node.lineno, node.col_offset, end_line, end_column, kind))
-        self.nodes.append(
-            Node(node.lineno, node.col_offset, end_line, end_column, kind, name, self._caught, text)
-        )
+        self.nodes.append(Node(node.lineno, node.col_offset, end_line, end_column, kind, name, self._caught, text))
         return ast.Constant(self._base + len(self.nodes) - 1)
 
     def _text(self, line: int, column: int, end_line: int, end_column: int) -> str:
@@ -143,7 +167,7 @@ class _Rewriter(ast.NodeTransformer):
 
     # -- expressions -------------------------------------------------------------------------------------------
 
-    def visit_Call(self, node: ast.Call) -> ast.expr:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> ast.expr:
         func = node.func
         chain = syntax.chain(func)
         if chain and self._unobserved(chain[0].id) and not (chain[0].id == "super" and chain[1]):
@@ -162,7 +186,9 @@ class _Rewriter(ast.NodeTransformer):
             root, attributes, name = whole
             return self._call(METHOD, node, [self._number(node, "m", name), root, ast.Constant(".".join(attributes))])
         number, base, attribute = self._number(node, "m", func.attr), self._base_of(func), ast.Constant(func.attr)
-        if not all(syntax.still(a) for a in node.args) or not all(k.arg and syntax.still(k.value) for k in node.keywords):
+        if not all(syntax.still(a) for a in node.args) or not all(
+            k.arg and syntax.still(k.value) for k in node.keywords
+        ):
             base = self._helper(BIND, func, base, attribute)
         return self._call(METHOD, node, [number, base, attribute])
 
@@ -177,14 +203,16 @@ class _Rewriter(ast.NodeTransformer):
         call = ast.Call(ast.Name(helper, ast.Load()), args, [self.visit(k) for k in node.keywords])
         return ast.copy_location(call, node)
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         if not isinstance(node.ctx, ast.Load) or syntax.mangled(node.attr):
             self.generic_visit(node)
             return node
         whole = self._framework_chain(node)
         if whole:
             root, attributes, name = whole
-            return self._helper(ATTRIBUTE, node, self._number(node, "a", name), root, ast.Constant(".".join(attributes)))
+            return self._helper(
+                ATTRIBUTE, node, self._number(node, "a", name), root, ast.Constant(".".join(attributes))
+            )
         base = node.value
         if self._annotation or (
             isinstance(base, ast.Name) and (base.id in ("self", "cls") or self._unobserved(base.id))
@@ -199,7 +227,7 @@ class _Rewriter(ast.NodeTransformer):
         number = self._number(node, "o", name)
         return self._helper(OPERATOR, node, number, ast.Constant(name), *(self.visit(o) for o in operands))
 
-    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:  # noqa: N802
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         plain = isinstance(node.left, (ast.JoinedStr, ast.Constant)) and isinstance(node.right, ast.Constant)
         text = isinstance(node.left, ast.JoinedStr) or (
             isinstance(node.left, ast.Constant) and isinstance(node.left.value, (str, bytes))
@@ -209,19 +237,19 @@ class _Rewriter(ast.NodeTransformer):
             return node
         return self._operator(node, node.op, node.left, node.right)
 
-    def visit_Compare(self, node: ast.Compare) -> ast.expr:  # noqa: N802
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
         if len(node.ops) != 1 or type(node.ops[0]) not in BINARY:
             self.generic_visit(node)
             return node
         return self._operator(node, node.ops[0], node.left, node.comparators[0])
 
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:  # noqa: N802
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         if type(node.op) not in BINARY or isinstance(node.operand, ast.Constant):
             self.generic_visit(node)
             return node
         return self._operator(node, node.op, node.operand)
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:  # noqa: N802
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         if not isinstance(node.ctx, ast.Load) or self._annotation:
             self.generic_visit(node)
             return node
@@ -240,7 +268,7 @@ class _Rewriter(ast.NodeTransformer):
 
     # -- statements --------------------------------------------------------------------------------------------
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:  # noqa: N802
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         target, name = node.target, BINARY[type(node.op)]
         if isinstance(target, ast.Attribute) and syntax.mangled(target.attr):
             self.generic_visit(node)
@@ -260,7 +288,7 @@ class _Rewriter(ast.NodeTransformer):
         call = self._helper(helper, node, number, ast.Constant(name), old, value)
         return ast.copy_location(ast.Expr(call), node)
 
-    def visit_Assign(self, node: ast.Assign) -> ast.stmt:  # noqa: N802
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
         if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Subscript):
             self.generic_visit(node)
             return node
@@ -269,7 +297,7 @@ class _Rewriter(ast.NodeTransformer):
         call = self._helper(SETITEM, node, number, value, self.visit(target.value), self._index(target.slice))
         return ast.copy_location(ast.Expr(call), node)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:  # noqa: N802
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
         if node.value is not None:
             node.value = self.visit(node.value)
         if isinstance(node.target, (ast.Attribute, ast.Subscript)):
@@ -277,7 +305,7 @@ class _Rewriter(ast.NodeTransformer):
         node.annotation = self._visit_annotation(node.annotation)
         return node
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:  # noqa: N802
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:
         if node.level or syntax.top(node.module or "") != FRAMEWORK:
             return node
         assert node.module
@@ -291,7 +319,7 @@ class _Rewriter(ast.NodeTransformer):
         targets = ast.Tuple([ast.Name(a.asname or a.name, ast.Store()) for a in node.names], ast.Store())
         return ast.copy_location(ast.Assign([targets], call), node)
 
-    def visit_Import(self, node: ast.Import) -> list[ast.stmt]:  # noqa: N802
+    def visit_Import(self, node: ast.Import) -> list[ast.stmt]:
         return [self._import(node, alias) for alias in node.names]
 
     def _import(self, node: ast.Import, alias: ast.alias) -> ast.stmt:
@@ -302,7 +330,7 @@ class _Rewriter(ast.NodeTransformer):
         target = ast.Name(alias.asname or syntax.top(alias.name), ast.Store())
         return ast.copy_location(ast.Assign([target], call), node)
 
-    def visit_Try(self, node: ast.Try) -> ast.stmt:  # noqa: N802
+    def visit_Try(self, node: ast.Try) -> ast.stmt:
         outer = self._caught
         self._caught = outer + tuple(n for h in node.handlers for n in syntax.handled(h))
         node.body = self._block(node.body)
@@ -318,10 +346,10 @@ class _Rewriter(ast.NodeTransformer):
             done.extend(new if isinstance(new, list) else [new])
         return done
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
         return self._function(node)
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:  # noqa: N802
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
         return self._function(node)
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.stmt:
@@ -348,7 +376,7 @@ class _Rewriter(ast.NodeTransformer):
         finally:
             self._annotation = outer
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:  # noqa: N802
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
         node.decorator_list = [self._decorator(d) for d in node.decorator_list]
         node.bases = [self.visit(b) for b in node.bases]
         node.keywords = [self.visit(k) for k in node.keywords]

@@ -101,7 +101,7 @@ class PaddleBackend(Backend):
         return tensor
 
     def grafted(self, value: Any, node: Any) -> Any:
-        """A value with the gradient graph of a result of the same shape and dtype, so that a backward pass reaches it."""
+        """A value with the gradient graph of a result of its shape and dtype, so that a backward pass reaches it."""
         if value.shape != node.shape or value.dtype != node.dtype or not bool(paddle.isfinite(node).all()):
             return value
         return (node - node.detach()) + value.detach()

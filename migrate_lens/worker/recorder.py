@@ -14,9 +14,10 @@ Frames (see ``migrate_lens.wire``), in the order in which things happened:
 ====================================================================  ================================================
 
 ``inputs`` is ``[base, positional..., (keyword, value)...]`` with tensors as ``("#", serial, version)``; ``written``
-lists tensor arguments that the call wrote to, as ``(index, encoded)``; ``serials`` are (serial, version) pairs of the result's tensors; ``flags`` holds ``r`` (it drew random numbers),
-``u`` (uninitialised memory), ``=N;`` (the result is tensor argument N), ``v`` (the result shares memory with an
-argument), ``i`` (it got other arrays or scalars than torch's call), ``k`` (a layer was made) and ``p`` (the proxy handed out another object than Paddle's compat package has).
+lists tensor arguments that the call wrote to, as ``(index, encoded)``; ``serials`` are (serial, version) pairs of the result's tensors; ``flags`` holds ``r`` (it drew
+random numbers), ``u`` (uninitialised memory), ``=N;`` (the result is tensor argument N), ``v`` (the result shares
+memory with an argument), ``i`` (it got other inputs than torch's call), ``k`` (a layer was made) and ``p`` (the proxy
+handed out another object than Paddle's compat package has).
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ class Recorder:
             return self.origin(func.func)
         if kind is _CACHED:
             return self.origin(func.__wrapped__)
-        if _rewritten(getattr(kind, "__call__", None)):
+        if _rewritten(getattr(kind, "__call__", None)):  # noqa: B004 - whose the method is, not whether there is one
             return USER
         # An object that makes up its attributes is not asked for one.
         owner = None if hasattr(kind, "__getattr__") else getattr(func, "__self__", None)
@@ -220,9 +221,8 @@ class Recorder:
         if isinstance(value, self.backend.tensor):
             return self._reference(value)
         kind = type(value)
-        if kind is list or kind is tuple:
-            if len(value) <= 256 and self.concerns(value):
-                return ("L" if kind is list else "t", [self.refer(v) for v in value])
+        if (kind is list or kind is tuple) and len(value) <= 256 and self.concerns(value):
+            return ("L" if kind is list else "t", [self.refer(v) for v in value])
         return self.backend.encode(value)
 
     def _reference(self, value: Any) -> Encoded:
@@ -383,7 +383,7 @@ class Recorder:
 
     def failure(self, api: str, error: Exception, func: Any, args: Any, kwargs: Any) -> Failure:
         """Facts about what a call raised."""
-        return {**failure_of(error, func, args, kwargs), "proxied": self.backend.proxied(api, func)}  # type: ignore[typeddict-item]
+        return {**failure_of(error, func, args, kwargs), "proxied": self.backend.proxied(api, func)}
 
     def absent(self, number: int, base: Any, attribute: str, error: AttributeError, args: Any) -> Any:
         """Record a name that is not there, and raise on; ``args`` is None where it was read and not called."""
@@ -407,16 +407,18 @@ class Recorder:
 
     def imported(self, number: int, api: str, value: Any, name: str) -> Any:
         """Record what an import handed out."""
-        frame = ("call", number, self.visits[number], name, api, [], self.backend.encode(value), [], [], "", "")
-        self.journal.write(frame)
+        self._note(number, name, api, self.backend.encode(value))
         return value
+
+    def _note(self, number: int, part: str, api: str, value: Encoded, serials: Any = (), healed: str = "") -> None:
+        """Write a call without inputs: something that was read."""
+        self.journal.write(("call", number, self.visits[number], part, api, [], value, list(serials), [], "", healed))
 
     def starred(self, number: int, module: str, loaded: Any) -> dict[str, Any]:
         """What a star import binds; the names are recorded as one value."""
         found = {name: getattr(loaded, name) for name in exported(loaded)}
         names = " ".join(sorted(found))
-        frame = ("call", number, self.visits[number], "*", f"{module}.__all__", [], names, [], [], "", "")
-        self.journal.write(frame)
+        self._note(number, "*", f"{module}.__all__", names)
         return found
 
     def decorated(self, number: int, decorator: Any, target: Any) -> Any:
@@ -439,8 +441,7 @@ class Recorder:
     def observed(self, number: int, api: str, value: Any) -> Any:
         """Record an attribute that was read."""
         serials = self.adopt(value) if self.inputs else []
-        frame = ("call", number, self.visits[number], "", api, [], self.backend.encode(value), serials, [], "", "")
-        self.journal.write(frame)
+        self._note(number, "", api, self.backend.encode(value), serials)
         return value
 
 
@@ -452,7 +453,7 @@ def _rewritten(func: Any) -> bool:
 def lacking(error: Exception, base: Any) -> Failure:
     """Facts about a name that is not there; ``base`` is what it was looked up on, None for an import."""
     on_object = base is not None and not isinstance(base, types.ModuleType)
-    return {**failure_of(error), "on_object": on_object}  # type: ignore[typeddict-item]
+    return {**failure_of(error), "on_object": on_object}
 
 
 def exported(module: Any) -> list[str]:

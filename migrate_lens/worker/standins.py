@@ -161,7 +161,7 @@ class Factory:
 
     def _named(self, fields: tuple[str, ...]) -> Any:
         if fields not in self._tuples:
-            self._tuples[fields] = collections.namedtuple("Result", fields, rename=True)  # noqa: PYI024
+            self._tuples[fields] = collections.namedtuple("Result", fields, rename=True)
         return self._tuples[fields]
 
     def _array(self, want: Encoded) -> Any:
@@ -196,7 +196,7 @@ class Factory:
         return self._others[want[1]]
 
     def _object(self, want: Encoded) -> Any:
-        kind = self.class_of(want[1], "")
+        kind: Any = self.class_of(want[1], "")
         return kind.__new__(kind)
 
     def _other(self, name: str) -> Any:

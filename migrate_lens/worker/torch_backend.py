@@ -19,7 +19,9 @@ class TorchBackend(Backend):
     def __init__(self) -> None:
         super().__init__(torch.Tensor, torch.nn.Module, (torch.nn.Sequential.forward,))
         self._dtypes = {v: k for k, v in vars(torch).items() if isinstance(v, torch.dtype)}
-        self._dtypes.update({getattr(torch, n): n for n in ("float16", "float32", "float64", "int16", "int32", "int64")})
+        self._dtypes.update(
+            {getattr(torch, n): n for n in ("float16", "float32", "float64", "int16", "int32", "int64")}
+        )
         self._dtypes.update({torch.complex64: "complex64", torch.complex128: "complex128"})
         self._plain = frozenset((torch.Tensor, torch.nn.Parameter))
 
@@ -61,7 +63,7 @@ class TorchBackend(Backend):
         return None
 
     def random_state(self) -> bytes:
-        return torch.default_generator.get_state().numpy().tobytes()
+        return bytes(torch.default_generator.get_state().numpy().tobytes())
 
     def held(self, layer: Any) -> list[Any]:
         inner = layer.modules() if layer._modules else (layer,)
