@@ -78,8 +78,8 @@ def test_the_policy(
 
 
 DIFFERENT = (
-    "shape", "dtype", "device", "layout", "alias", "value", "gradient", "state", "exception", "crash", "timeout", "schema",
-    "dispatch",
+    "shape", "dtype", "device", "layout", "alias", "value", "gradient", "state", "exception", "crash", "timeout",
+    "schema", "dispatch",
 )  # fmt: skip
 
 
