@@ -10,64 +10,16 @@ import builtins
 import weakref
 from typing import Any
 
-from migrate_lens import wire
 from migrate_lens.encoded import Encoded, difference, tag, tensors
 from migrate_lens.wire import Journal
 from migrate_lens.worker.failures import parameters
 from migrate_lens.worker.nodes import Node
 from migrate_lens.worker.paddle_backend import PaddleBackend
 from migrate_lens.worker.recorder import Recorder, lacking
+from migrate_lens.worker.reference import NOTHING, Frame, Reference, key_of
 from migrate_lens.worker.standins import Factory
 
 STAND_IN = 4
-Frame = tuple[Any, ...]
-_NONE: dict[Any, Any] = {}
-
-
-class Reference:
-    """Torch's trace, looked up by node, visit and part.
-
-    Args:
-        path: the trace file.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._events: dict[Any, dict[tuple[int, str], Frame]] = {}
-        self._states: dict[Any, dict[tuple[int, str], Frame]] = {}
-        self.values: dict[tuple[int, int], Encoded] = {}
-        keys: dict[int, Any] = {0: None}
-        for frame in wire.read(path)[1]:
-            self._add(frame, keys)
-
-    def _add(self, frame: Frame, keys: dict[int, Any]) -> None:
-        kind = frame[0]
-        if kind == "module":
-            _, module, _, base, nodes = frame
-            keys.update({base + i: key_of(module, n) for i, n in enumerate(nodes)})
-        elif kind in ("call", "raise", "absent"):
-            if kind == "call":
-                self.values.update({tuple(s): t for s, t in zip(frame[7], tensors(frame[6]), strict=False)})
-            self._events.setdefault(keys[frame[1]], {})[frame[2], frame[3]] = frame
-        elif kind == "value":
-            self.values[frame[1], frame[2]] = frame[3]
-        elif kind == "state":
-            self._states.setdefault(keys[frame[1]], {})[frame[2], frame[3]] = frame
-
-    def events(self, key: Any) -> dict[tuple[int, str], Frame]:
-        """What torch did at a node, by visit and part."""
-        return self._events.get(key, _NONE)
-
-    def states(self, key: Any) -> dict[tuple[int, str], Frame]:
-        """States of layers that had changed before a visit."""
-        return self._states.get(key, _NONE)
-
-
-def key_of(module: str, node: Any) -> tuple[Any, ...]:
-    """What makes a node the same in two runs of one source."""
-    return (module, *node[:5])
 
 
 class Healer(Recorder):
@@ -90,8 +42,8 @@ class Healer(Recorder):
         self._spare = spare
         self._factory = Factory(backend)
         self._paddle = backend
-        self._expected: list[dict[tuple[int, str], Frame]] = [_NONE]
-        self._states: list[dict[tuple[int, str], Frame]] = [_NONE]
+        self._expected: list[dict[tuple[int, str], Frame]] = [NOTHING]
+        self._states: list[dict[tuple[int, str], Frame]] = [NOTHING]
         self._skip = skip
         self._spared: set[int] = set()
         self._skipped: set[int] = set()

@@ -31,7 +31,8 @@ class Job(TypedDict):
     ``heal`` is ``none``, ``draws`` (random draws and new layers get torch's values) or ``all`` (keep going); ``spare``
     lists nodes (see ``worker.healer``) that are not healed; ``skip`` those that are not even called, since they
     kill the process; ``unbuilt`` names extension modules that could not be built here, for which
-    there are stand-ins; ``gradients`` records the gradient that reaches each result; ``observe`` False runs the program untouched.
+    there are stand-ins; ``gradients`` records the gradient that reaches each result; ``observe`` False runs the program
+    untouched.
     The probe ``ask`` runs nothing: it says of each dotted name in ``modules`` what kind of thing it is.
     """
 

@@ -1,0 +1,57 @@
+"""Torch's trace as the Paddle side looks it up: a trace file in, what torch did at each node, visit and part, out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from migrate_lens import wire
+from migrate_lens.encoded import Encoded, tensors
+
+Frame = tuple[Any, ...]
+NOTHING: dict[Any, Any] = {}
+
+
+class Reference:
+    """Torch's trace, looked up by node, visit and part.
+
+    Args:
+        path: the trace file.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._events: dict[Any, dict[tuple[int, str], Frame]] = {}
+        self._states: dict[Any, dict[tuple[int, str], Frame]] = {}
+        self.values: dict[tuple[int, int], Encoded] = {}
+        keys: dict[int, Any] = {0: None}
+        for frame in wire.read(path)[1]:
+            self._add(frame, keys)
+
+    def _add(self, frame: Frame, keys: dict[int, Any]) -> None:
+        kind = frame[0]
+        if kind == "module":
+            _, module, _, base, nodes = frame
+            keys.update({base + i: key_of(module, n) for i, n in enumerate(nodes)})
+        elif kind in ("call", "raise", "absent"):
+            if kind == "call":
+                self.values.update({tuple(s): t for s, t in zip(frame[7], tensors(frame[6]), strict=False)})
+            self._events.setdefault(keys[frame[1]], {})[frame[2], frame[3]] = frame
+        elif kind == "value":
+            self.values[frame[1], frame[2]] = frame[3]
+        elif kind == "state":
+            self._states.setdefault(keys[frame[1]], {})[frame[2], frame[3]] = frame
+
+    def events(self, key: Any) -> dict[tuple[int, str], Frame]:
+        """What torch did at a node, by visit and part."""
+        return self._events.get(key, NOTHING)
+
+    def states(self, key: Any) -> dict[tuple[int, str], Frame]:
+        """States of layers that had changed before a visit."""
+        return self._states.get(key, NOTHING)
+
+
+def key_of(module: str, node: Any) -> tuple[Any, ...]:
+    """What makes a node the same in two runs of one source."""
+    return (module, *node[:5])
