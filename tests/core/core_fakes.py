@@ -25,15 +25,15 @@ _NAMES = itertools.count()
 
 
 def programs(name: str) -> dict[str, str]:
-    """Sources by their headings: each begins with ``## heading``."""
-    parts = (FOLDER / name).read_text().removeprefix("## ").split("\n\n## ")
-    return {heading: source.rstrip("\n") for heading, _, source in (part.partition("\n") for part in parts)}
+    """Sources by their headings: each begins with ``## heading``, or with ``## heading -> what comes of it``."""
+    return {heading: source for heading, (source, _) in expected_of(name).items()}
 
 
 def expected_of(name: str) -> dict[str, tuple[str, list[str]]]:
-    """Sources and the gaps that their headings announce: ``## heading -> gap, gap``."""
-    split = ((*heading.split(" -> "), source) for heading, source in programs(name).items())
-    return {heading: (source, gaps.split(", ")) for heading, gaps, source in split}
+    """Sources and what their headings announce, a list with commas."""
+    parts = (FOLDER / name).read_text().removeprefix("## ").split("\n\n## ")
+    split = ((*heading.partition(" -> "), source) for heading, _, source in (part.partition("\n") for part in parts))
+    return {heading: (source.rstrip("\n"), wanted.split(", ")) for heading, _, wanted, source in split}
 
 
 class Tensor:
@@ -43,12 +43,6 @@ class Tensor:
 
     def __init__(self, log: list[str]) -> None:
         self.log = log
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        self.log.append(f"read {name}")
-        return lambda *args, **kwargs: self._noted(f"call {name} {len(args)} {sorted(kwargs)}")
 
     def _noted(self, what: str) -> Tensor:
         self.log.append(what)
@@ -80,6 +74,15 @@ class Module:
         return None
 
 
+def _method(self: Tensor, *args: object, **kwargs: object) -> Tensor:
+    self.log.append(f"call {len(args)} {sorted(kwargs)}")
+    return self
+
+
+# The framework's functions have its globals: that is how they are told from the program's own.
+SPACE: dict[str, Any] = {"__name__": "torch"}
+for _name in ("a", "b", "sum", "mean", "size"):
+    setattr(Tensor, _name, types.FunctionType(_method.__code__, SPACE, _name))
 Tensor.__module__ = Module.__module__ = "torch"
 
 
