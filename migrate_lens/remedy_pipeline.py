@@ -6,7 +6,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from migrate_lens.errors import StateError
 from migrate_lens.remedies import issue as bodies
 from migrate_lens.remedies import kept
 from migrate_lens.remedies.machine import facts
+from migrate_lens.remedies.native import MAIN
+from migrate_lens.remedies.native_reproduce import NATIVE_LAYERS, projects, verified
 from migrate_lens.remedies.reproduce import NotReproduced, Reproduced, reproduce
 from migrate_lens.remedies.scrub import scrub
 from migrate_lens.remedies.synthesis import Recording, recording
@@ -117,6 +119,25 @@ class _Maker:
         return None
 
     def _made(self, gap: Mapping[str, Any], lab: BenchLab, heard: Sequence[Recording]) -> Done:
+        if self._diagnosis.native and gap["layer"] in NATIVE_LAYERS:
+            return self._built(gap, heard)
+        return self._called(gap, lab, heard)
+
+    def _built(self, gap: Mapping[str, Any], heard: Sequence[Recording]) -> Done:
+        """A project that is compiled; the smallest that shows the failure."""
+        root = Path(self._diagnosis.report["library"]["root"])
+        probe = next((Path(p["path"]) for p in self._diagnosis.index["probes"] if p["kind"] == "script"), None)
+        ending = heard[-1].trace.ending if heard else None
+        value, has = (ending.value, ending.has_value) if ending is not None else (None, False)
+        for project in projects(gap, root, probe, value, has):
+            self._progress(f"{gap['id']}: compiling a reproduction on both sides")
+            files = {name: scrub(text) for name, text in project.files.items()}
+            found = verified(replace(project, files=files), *map(self._diagnosis.python, ("torch", "paddle")))
+            if found is not None:
+                return self._kept(gap, files, MAIN, found.verdict, found.failure, "raises")
+        return Done(gap["id"], FAILED, f"no small project fails in the same way; the evidence stays in {kept.REPORT}")
+
+    def _called(self, gap: Mapping[str, Any], lab: BenchLab, heard: Sequence[Recording]) -> Done:
         made = reproduce(kept.case_of(gap), heard, kept.programs(self._diagnosis), lab)
         if isinstance(made, NotReproduced):
             return Done(gap["id"], FAILED, f"{made.reason}; the evidence stays in {kept.REPORT}")
@@ -129,50 +150,55 @@ class _Maker:
         verdict = verify({NAME: source}, NAME, diagnosis.python("torch"), diagnosis.python("paddle"))
         if not verdict.holds(made.sign.what):
             return Done(gap["id"], FAILED, f"in clean processes: {verdict.said}; the evidence stays in {kept.REPORT}")
-        body = self._body(gap, source, verdict)
+        return self._kept(gap, {NAME: source}, NAME, verdict, made.sign.what, made.sign.how)
+
+    def _kept(self, gap: Mapping[str, Any], files: Mapping[str, str], main: str, verdict: Verdict, failure: str,
+              how: str) -> Done:  # fmt: skip
+        """Show or write what was verified."""
+        body = self._body(gap, files, main, verdict)
         if not self._asked.emit:
-            return Done(gap["id"], SHOWN, verdict.said, "", body, source)
+            return Done(gap["id"], SHOWN, verdict.said, "", body, files[main])
         folder = self._asked.output / kept.slug(gap["id"])
-        self._write(folder, gap, made, source, verdict, body)
+        record = {
+            "id": gap["id"], "api": gap["api"], "symptom": gap["symptom"], "file": main, "failure": failure, "how": how,
+            "files": sorted(files), "paddle": self._diagnosis.report["environment"]["paddle"]["version"],
+        }  # fmt: skip
+        self._write(folder, gap, files, record, verdict, body)
+        kept.note_reproduction(self._diagnosis, gap["id"], str(folder / main))
         self._known[gap["api"], gap["symptom"]] = folder
         outcome = NOTE if gap["decision"] == "note" else WRITTEN
-        return Done(gap["id"], outcome, verdict.said, str(folder), body, source)
+        return Done(gap["id"], outcome, verdict.said, str(folder), body, files[main])
 
-    def _body(self, gap: Mapping[str, Any], source: str, verdict: Verdict) -> str:
+    def _body(self, gap: Mapping[str, Any], files: Mapping[str, str], main: str, verdict: Verdict) -> str:
         clean = partial(scrub, private=self._diagnosis.private)
         shown = {**gap, "expected": clean(gap["expected"]), "actual": clean(gap["actual"])}
         if gap["decision"] == "note":
-            values = {"gap": shown, "why": why_no_issue(gap), "source": source, "run": verdict.paddle[0].command}
+            values = {"gap": shown, "why": why_no_issue(gap), "source": files[main], "run": verdict.paddle[0].command}
             return bodies.render_template("note.md.j2", values, self._asked.templates)
         where, tests = bodies.places(gap, raised_in(gap))
         workaround = gap["workaround"]["patch"] if gap.get("workaround") else ""
         body = bodies.Body(
-            gap=shown, facts=facts(self._diagnosis.report["environment"]), files={NAME: source}, main=NAME,
+            gap=shown, facts=facts(self._diagnosis.report["environment"]), files=files, main=main,
             run_torch=verdict.torch[0].command, run_paddle=verdict.paddle[0].command, build="",
             torch_log=clean(bodies.excerpt(verdict.torch[0].output)), where=where, tests=tests,
             paddle_log=clean(bodies.excerpt(verdict.paddle[0].output)), workaround=clean(workaround),
         )  # fmt: skip
         return bodies.render(body, self._asked.language, self._asked.templates)
 
-    def _write(self, folder: Path, gap: Mapping[str, Any], made: Reproduced, source: str, verdict: Verdict,
-               body: str) -> None:  # fmt: skip
+    def _write(self, folder: Path, gap: Mapping[str, Any], files: Mapping[str, str], record: Mapping[str, object],
+               verdict: Verdict, body: str) -> None:  # fmt: skip
         clean = partial(scrub, private=self._diagnosis.private)
-        record = {
-            "id": gap["id"], "api": gap["api"], "symptom": gap["symptom"], "file": NAME, "failure": made.sign.what,
-            "how": made.sign.how, "paddle": self._diagnosis.report["environment"]["paddle"]["version"],
-        }  # fmt: skip
-        files = {
-            "note.md" if gap["decision"] == "note" else "issue.md": body, NAME: source,
+        texts = {
+            "note.md" if gap["decision"] == "note" else "issue.md": body, **files,
             "torch.log": clean(_log(verdict.torch)), "paddle.log": clean(_log(verdict.paddle)),
             kept.RECORD: json.dumps(record, indent=2) + "\n",
         }  # fmt: skip
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            for name, text in files.items():
+            for name, text in texts.items():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 state.write(folder / name, text)
         except OSError as error:
             raise StateError(f"cannot write {folder}: {error.strerror}", "name another folder: --output DIR") from error
-        kept.note_reproduction(self._diagnosis, gap["id"], str(folder / NAME))
 
 
 def _log(runs: Sequence[CleanRun]) -> str:

@@ -51,6 +51,12 @@ class Diagnosis:
         library = self.report["library"]
         return () if library["script"] else tuple({library["name"], *library["packages"]})
 
+    @property
+    def native(self) -> bool:
+        """Whether the library has C++ of its own."""
+        build = self.report["library"]["build"]
+        return bool(build and build["native"])
+
     def python(self, family: str) -> Path:
         """The interpreter of a side."""
         return Path(self.index[f"{family}_python"])

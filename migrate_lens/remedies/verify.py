@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TIMES = 3
-TIMEOUT = 120.0
+TIMEOUT, TIMEOUT_NATIVE = 120.0, 900.0
 # How anybody runs a file under Paddle's compat layer; nothing of ours is needed.
 UNDER_PADDLE = "import runpy, sys, paddle; paddle.enable_compat(); runpy.run_path(sys.argv[1], run_name='__main__')"
 _TYPE = re.compile(r"^([A-Za-z_][\w.]*)(?::|$)")
@@ -80,13 +80,17 @@ def verify(files: Mapping[str, str], main: str, torch: Path, paddle: Path, *, ti
         return Verdict(tuple(f.result() for f in ours), tuple(f.result() for f in theirs))
 
 
-def run_under_paddle(file: Path, paddle: Path) -> CleanRun:
-    """Run a kept reproduction against the Paddle that is installed now."""
-    text = file.read_text(encoding="utf-8")
-    return _run({file.name: text}, file.name, [str(paddle), "-c", UNDER_PADDLE, file.name])
+def run_files_under_paddle(files: Mapping[str, str], main: str, paddle: Path) -> CleanRun:
+    """Run a project once under Paddle; compiling may take its time."""
+    return _run(files, main, [str(paddle), "-c", UNDER_PADDLE, main], TIMEOUT_NATIVE)
 
 
-def _run(files: Mapping[str, str], main: str, command: list[str]) -> CleanRun:
+def passes_under_torch(files: Mapping[str, str], main: str, torch: Path) -> CleanRun:
+    """Run a project once under torch; compiling may take its time."""
+    return _run(files, main, [str(torch), main], TIMEOUT_NATIVE)
+
+
+def _run(files: Mapping[str, str], main: str, command: list[str], limit: float = TIMEOUT) -> CleanRun:
     with tempfile.TemporaryDirectory(prefix="migrate-lens-clean-") as folder:
         for name, text in files.items():
             path = Path(folder) / name
@@ -95,7 +99,7 @@ def _run(files: Mapping[str, str], main: str, command: list[str]) -> CleanRun:
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "GLOG_minloglevel": "3"}
         try:
             done = subprocess.run(
-                command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=TIMEOUT, env=environment,
+                command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=limit, env=environment,
                 stdin=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
         except subprocess.TimeoutExpired:

@@ -103,7 +103,12 @@ def test_an_unknown_revision_is_a_usage_error(tmp_path: Path) -> None:
 
 
 def test_a_gap_without_reproduction_is_named(tmp_path: Path) -> None:
-    gap = {"id": "torch.fmod:missing_api", "api": "torch.fmod", "symptom": "missing_api", "decision": "issue"}
+    gap: dict[str, object] = {
+        "id": "torch.fmod:missing_api",
+        "api": "torch.fmod",
+        "symptom": "missing_api",
+        "decision": "issue",
+    }
     gap |= {"mre": None, "sites": [{"path": "ops.py", "line": 4}]}
     note = {**gap, "id": "torch._C:missing_api", "api": "torch._C", "decision": "note"}
     (tmp_path / "report.json").write_text(json.dumps({"gaps": [gap, note]}))

@@ -1,0 +1,111 @@
+"""A gap of a library with native code in; a tiny project that builds and passes under torch and fails under Paddle out.
+
+Compiling is slow, so few candidates are tried, the smallest first: the unit cut to its includes and the declaration at
+fault, then with what that needs, then whole; then the library itself where it is small. Paddle is asked first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from migrate_lens.encoded import Encoded
+from migrate_lens.remedies.expect import checks
+from migrate_lens.remedies.literals import Unwritable, literal
+from migrate_lens.remedies.native import MAIN, Project, cuts, library_project, unit_project
+from migrate_lens.remedies.verify import Verdict, passes_under_torch, run_files_under_paddle
+
+NATIVE_LAYERS = ("cpp_api", "op_registry", "build")
+_SOURCES = (".cc", ".cpp", ".cxx")
+_COMPILED = ("compile_error", "missing_header", "link_error", "import_error", "op_not_found", "schema", "dispatch")
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """A verified project."""
+
+    project: Project
+    verdict: Verdict
+    failure: str
+
+
+def projects(
+    gap: Mapping[str, Any], root: Path, probe: Path | None, result: Encoded, has_result: bool
+) -> Iterator[Project]:
+    """Candidates, smallest first.
+
+    Args:
+        gap: the gap.
+        root: the library.
+        probe: the script that exercises it.
+        result: torch's outcome of that script.
+        has_result: whether it has one.
+    """
+    needle = needle_of(gap)
+    if gap["stage"] in ("build", "import"):
+        for path, line in _places(gap, root, needle):
+            if path.suffix in _SOURCES:
+                text = path.read_text(encoding="utf-8", errors="replace")
+                yield from (unit_project(cut, needle, own_entry="PyInit" in cut) for cut in cuts(text, line))
+    check = _check(result) if has_result and gap["stage"] not in ("build", "import") else ""
+    whole = library_project(root, probe, needle if not check else "", check)
+    if whole is not None:
+        yield whole
+
+
+def needle_of(gap: Mapping[str, Any]) -> str:
+    """What a failure must name: the header, or the last part of the construct's name."""
+    if gap["symptom"] == "missing_header":
+        return str(gap["api"])
+    words = re.findall(r"[A-Za-z_]\w+", re.sub(r"\(.*|<.*", "", gap["api"]))
+    return words[-1] if words else ""
+
+
+def _places(gap: Mapping[str, Any], root: Path, needle: str) -> list[tuple[Path, int]]:
+    """Where the construct stands: at the sites, else where a source names it."""
+    found = [(root / s["path"], s["line"]) for s in gap["sites"] if (root / s["path"]).is_file()]
+    if any(path.suffix in _SOURCES for path, _ in found):
+        return found[:2]
+    for path in sorted(p for p in root.rglob("*") if p.suffix in _SOURCES):
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            if needle and re.search(rf"\b{re.escape(needle)}\b", line):
+                return [(path, number)]
+    return found
+
+
+def _check(result: Encoded) -> str:
+    """An assertion on the outcome of the probe."""
+    try:
+        return f"assert result == {literal(result)}, result" if not _has_tensors(result) else _first(result)
+    except Unwritable:
+        return ""
+
+
+def _first(result: Encoded) -> str:
+    return "\n".join(next(iter(checks("result", result)), ()))
+
+
+def _has_tensors(value: Encoded) -> bool:
+    return "('T'," in repr(value)
+
+
+def verified(project: Project, torch: Path, paddle: Path) -> Native | None:
+    """Build and run a project on both sides, Paddle first."""
+    theirs = run_files_under_paddle(project.files, MAIN, paddle)
+    if theirs.passed or not _named(project.needle, theirs.output):
+        return None
+    ours = passes_under_torch(project.files, MAIN, torch)
+    if not ours.passed:
+        return None
+    return Native(project, Verdict((ours,), (theirs,)), theirs.failure)
+
+
+def _named(needle: str, output: str) -> bool:
+    """Whether an error names what it should, and no error names something else alone."""
+    if not needle:
+        return True
+    errors = [x for x in output.splitlines() if re.search(r"error:|undefined symbol|cannot find|Error\b", x)]
+    return any(needle in line for line in errors)
