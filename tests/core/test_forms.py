@@ -99,18 +99,30 @@ def test_what_concerns_the_framework_is_recorded_by_its_documented_name(body: st
 
 
 def test_what_a_call_raises_is_recorded_and_is_the_same_object(record: Record) -> None:
-    observed = record(
-        "import torch\ntry:\n    torch.boom(1)\nexcept ValueError as e:\n    result = str(e), e.__context__, e.__cause__\n"
-    )
+    source = """
+import torch
+try:
+    torch.boom(1)
+except ValueError as e:
+    result = str(e), e.__context__, e.__cause__
+"""
+    observed = record(source)
     raised = [frame for frame in observed.frames if frame[0] == "raise"]
     assert [frame[4] for frame in raised] == ["torch.boom"]
     assert raised[0][6]["types"][:2] == ["ValueError", "Exception"]
 
 
 def test_a_name_that_is_not_there_is_recorded_and_raised_on(record: Record) -> None:
-    observed = record(
-        "import torch\nresult = 0\ntry:\n    torch.nothing.at.all(1)\nexcept AttributeError as e:\n    result = e.name\ntorch.nn.no\n"
-    )
+    source = """
+import torch
+result = 0
+try:
+    torch.nothing.at.all(1)
+except AttributeError as e:
+    result = e.name
+torch.nn.no
+"""
+    observed = record(source)
     absent = [(frame[0], frame[4]) for frame in observed.frames if frame[0] == "absent"]
     assert absent == [("absent", "torch.nothing.at.all"), ("absent", "torch.nn.no")]
     assert observed.behaviour.ending == "AttributeError"
@@ -122,9 +134,14 @@ def test_an_attribute_that_a_program_lacks_itself_is_its_own_affair(record: Reco
 
 
 def test_a_missing_module_is_recorded(record: Record) -> None:
-    observed = record(
-        "try:\n    import torch.nowhere\nexcept ImportError as e:\n    result = e.name\nfrom torch.nowhere import a, b\n"
-    )
+    source = """
+try:
+    import torch.nowhere
+except ImportError as e:
+    result = e.name
+from torch.nowhere import a, b
+"""
+    observed = record(source)
     assert [frame[4] for frame in observed.frames if frame[0] == "absent"] == ["torch.nowhere", "torch.nowhere.a"]
 
 
@@ -151,7 +168,17 @@ def test_a_call_is_in_flight_while_it_is_made(tmp_path: Path, monkeypatch: pytes
 
 
 def test_the_exceptions_that_a_program_handles_are_known(tmp_path: Path) -> None:
-    source = "try:\n    a.b()\n    try:\n        a.c()\n    except (KeyError, x.OSError): pass\nexcept: pass\nelse:\n    a.d()\ndef f(): a.e()\n"
+    source = """
+try:
+    a.b()
+    try:
+        a.c()
+    except (KeyError, x.OSError): pass
+except: pass
+else:
+    a.d()
+def f(): a.e()
+"""
     caught = {node.name: node.caught for node in nodes.rewrite(source, "f", 1).nodes}
     assert caught["b"] == ("BaseException",)
     assert caught["c"] == ("BaseException", "KeyError", "OSError")
