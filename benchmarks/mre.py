@@ -78,10 +78,8 @@ def fixes(bench: Bench, lab: BenchLab, root: Path, cases: list[dict[str, str]]) 
         start = time.monotonic()
         some, good, said = fixed(bench, lab, root / case["file"])
         offered, working = offered + some, working + good
-        print(
-            f"--- {case['id']}: {'works' if good else 'partial' if some else 'none'} {time.monotonic() - start:.1f} s {said}",
-            flush=True,
-        )
+        how = "works" if good else "partial" if some else "none"
+        print(f"--- {case['id']}: {how} {time.monotonic() - start:.1f} s {said}", flush=True)
     print(f"workarounds: {working} of {len(cases)} cases work with them, {offered} have some")
     return 0
 
