@@ -16,10 +16,12 @@ from migrate_lens import state
 from migrate_lens.compare.outcome import disagreement, ending_said
 from migrate_lens.errors import LensError, StateError, UsageError
 from migrate_lens.events import Ending
+from migrate_lens.ladder.build import build_library
 from migrate_lens.library import discover
 from migrate_lens.model import Library, Probe, ProbeKind, Runtime
-from migrate_lens.remedies import kept
+from migrate_lens.remedies import bridges, kept
 from migrate_lens.remedies.fixing import NoReplacement, Replacement, find
+from migrate_lens.remedies.native_reproduce import NATIVE_LAYERS
 from migrate_lens.remedies.patches import Comment, diff, patched, relative
 from migrate_lens.remedies.synthesis import Recording
 from migrate_lens.remedy_lab import BenchLab
@@ -102,6 +104,7 @@ class _Fixer:
         self._progress = progress
         self._root = Path(diagnosis.report["library"]["root"])
         self._made: dict[str, tuple[Replacement, ...]] = {}
+        self._targets: dict[Runtime, tuple[Path, ...]] = {}
 
     def run(self, gaps: Sequence[Mapping[str, Any]]) -> tuple[Fixed, ...]:
         done = [self._found(gap) for gap in gaps]
@@ -119,7 +122,10 @@ class _Fixer:
         if refusal:
             return Fixed(gap["id"], REFUSED, refusal)
         self._progress(f"{gap['id']}: trying replacements")
-        found = find(kept.case_of(gap), self._heard, self._lab)
+        if gap["layer"] in NATIVE_LAYERS and self._diagnosis.native:
+            found = bridges.find(gap, self._root)
+        else:
+            found = find(kept.case_of(gap), self._heard, self._lab)
         if isinstance(found, NoReplacement):
             return Fixed(gap["id"], NONE, found.reason)
         if any(not one.path.resolve().is_relative_to(self._root.resolve()) for one in found):
@@ -133,6 +139,10 @@ class _Fixer:
         old, new = self._files([gap])
         patch = diff(old, new)
         call = "the call gives torch's result on both sides"
+        if done.kind == "cpp_bridge":
+            call = "it builds on both sides"
+            if stage:
+                return replace(done, outcome=NONE, said=f"the bridge was tried: {stage}", kind="")
         if stage == "":
             said = f"verified: run stage passes, values equal torch ({call})"
             return replace(done, outcome=OFFERED, said=said, patch=patch)
@@ -169,10 +179,25 @@ class _Fixer:
     def _stage_passes(self, files: Mapping[str, bytes]) -> str:
         """Run the probes in a copy that has the patches; empty, or what still fails."""
         self._progress("running the stage again in a copy with the patches")
-        said = ""
+        said = self._builds(files) if self._diagnosis.native else ""
         for probe, recorded in zip(self._diagnosis.index["probes"], self._heard, strict=True):
             said = said or self._lab_runs(files, probe, recorded.trace.ending)
         return said
+
+    def _builds(self, files: Mapping[str, bytes]) -> str:
+        """Build the library with the patches on both sides; empty, or what fails."""
+        folder = self._lab.fresh()
+        _copy(self._root, folder)
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
+        library = discover(folder)
+        for runtime, family in ((Runtime.PADDLE, "paddle"), (Runtime.TORCH, "torch")):
+            python, limit = self._diagnosis.python(family), self._diagnosis.index["timeout"]
+            built = build_library(library, runtime, python, folder.parent / f"{folder.name}-built", timeout=limit)
+            if built.target is None:
+                return f"the build under {runtime} still fails: {built.result.detail}"[:300]
+            self._targets[runtime] = (built.target,)
+        return ""
 
     def _lab_runs(self, files: Mapping[str, bytes], probe: Mapping[str, Any], want: Ending) -> str:
         try:
@@ -203,8 +228,7 @@ class _Fixer:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(data)
         library = discover(folder / script) if script else discover(folder)
-        extra = (self._root,) if script else ()
-        paths = dict.fromkeys(Runtime, extra)
+        paths = dict.fromkeys(Runtime, (self._root,) if script else ()) | self._targets
         setting = Setting(library, paths, tuple(report["scope"]), self._diagnosis.index["timeout"])
         return setting, _relocated(probe, self._root, folder, library)
 

@@ -231,7 +231,7 @@ def laboratory(diagnosis: kept.Diagnosis) -> Iterator[tuple[BenchLab, tuple[Reco
     with (
         tempfile.TemporaryDirectory(prefix="migrate-lens-", ignore_cleanup_errors=True) as name,
         Worker(diagnosis.python("torch"), "torch") as torch,
-        Worker(diagnosis.python("paddle"), "paddle") as paddle,
+        Worker(diagnosis.python("paddle"), "paddle", keep_torch=diagnosis.index["keep_torch"]) as paddle,
     ):
         torch.environment(), paddle.environment()
         with BenchLab(Bench(torch, paddle, Path(name)), Path(name)) as lab:

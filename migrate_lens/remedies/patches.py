@@ -6,7 +6,7 @@ import ast
 import difflib
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from migrate_lens.remedies.fixing import Replacement
@@ -41,6 +41,9 @@ def patched(data: bytes, groups: Sequence[tuple[Sequence[Replacement], Comment]]
     starts = line_starts(data)
     edits: list[Edit] = []
     for made, comment in groups:
+        if made[0].path.suffix != ".py":
+            edits += [_commented(data, one.edit, comment, newline) for one in made]
+            continue
         edits += [one.edit for one in made]
         for line in sorted({_line_of(data, one.edit) for one in made}):
             start = starts[line - 1]
@@ -50,6 +53,16 @@ def patched(data: bytes, groups: Sequence[tuple[Sequence[Replacement], Comment]]
             text = newline.join(indent + w.encode() for w in words) + newline
             edits.append(Edit(start, start, text.decode("utf-8", errors="surrogateescape")))
     return apply(data, edits)
+
+
+def _commented(data: bytes, made: Edit, comment: Comment, newline: bytes) -> Edit:
+    """A native edit with the comment above it, in one edit, so that it stands at the very place."""
+    break_ = newline.decode()
+    words = break_.join("//" + line[1:] for line in words_of(comment, _WIDTH))
+    text = made.text.replace("\n", break_) if break_ != "\n" and "\r\n" not in made.text else made.text
+    if text.startswith(break_):
+        return replace(made, text=break_ + words + text)
+    return replace(made, text=words + break_ + text)
 
 
 def words_of(comment: Comment, width: int) -> list[str]:
