@@ -11,6 +11,7 @@ from pathlib import Path
 
 from migrate_lens.encoded import Encoded, difference, tag
 from migrate_lens.events import Event
+from migrate_lens.remedies import importing
 from migrate_lens.remedies import recipes as _recipes
 from migrate_lens.remedies.drafts import TEMPLATE, Draft, Step, write
 from migrate_lens.remedies.lab import Lab
@@ -85,6 +86,8 @@ def _at(case: Case, event: Event, recorded: Recording, lab: Lab, known: list[Can
         missing: tuple[str, str]) -> Replacement | NoReplacement:  # fmt: skip
     node = node_at(event.place)
     parsed = module(event.place.path)
+    if event.place.kind == "f":
+        return _import(event, recorded, lab)
     site = site_of(event, node)
     if site is None or parsed is None or event.what != "call":
         return NoReplacement(f"line {event.place.line}: no call with plain arguments stands there")
@@ -100,6 +103,18 @@ def _at(case: Case, event: Event, recorded: Recording, lab: Lab, known: list[Can
             if _sound(data, made) and base.holds(one, site, lab):
                 return one
     return NoReplacement(f"line {event.place.line}: nothing that was tried gives torch's result on both sides")
+
+
+def _import(event: Event, recorded: Recording, lab: Lab) -> Replacement | NoReplacement:
+    """Another import of the same name; the file must still give torch's result where that can be told."""
+    path = Path(event.place.path)
+    data = path.read_bytes()
+    whole = event.place.module == "__main__" and recorded.trace.ending.has_value
+    for made, candidate in importing.edits(event, node_at(event.place), data, lab):
+        one = Replacement(path, made, candidate, event.place.line)
+        if _sound(data, made) and (not whole or _Whole(data, recorded.trace.ending.value).runs(one, lab)):
+            return one
+    return NoReplacement(f"line {event.place.line}: no public module that both sides have holds this name")
 
 
 def _values(event: Event, recorded: Recording, site: Site) -> tuple[Encoded, ...]:
@@ -130,6 +145,10 @@ class _Whole:
 
     def holds(self, one: Replacement, site: Site, lab: Lab) -> bool:
         """Whether the program gives torch's result on both sides."""
+        return self.runs(one, lab)
+
+    def runs(self, one: Replacement, lab: Lab) -> bool:
+        """Whether the program with a replacement gives torch's result on both sides."""
         text = with_prelude(apply(self.data, [one.edit]), self.data, one).decode("utf-8", errors="replace")
         trial = lab.both(text)
         return all(side.finished and agrees(self.want, side.ending.value) for side in (trial.torch, trial.paddle))
