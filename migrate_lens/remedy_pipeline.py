@@ -180,8 +180,9 @@ class _Maker:
         body = bodies.Body(
             gap=shown, facts=facts(self._diagnosis.report["environment"]), files=files, main=main,
             run_torch=verdict.torch[0].command, run_paddle=verdict.paddle[0].command, build="",
-            torch_log=clean(bodies.excerpt(verdict.torch[0].output)), where=where, tests=tests,
+            torch_log=clean(bodies.excerpt(verdict.torch[0].output, passed=True)), where=where, tests=tests,
             paddle_log=clean(bodies.excerpt(verdict.paddle[0].output)), workaround=clean(workaround),
+            times=len(verdict.paddle),
         )  # fmt: skip
         return bodies.render(body, self._asked.language, self._asked.templates)
 

@@ -46,6 +46,7 @@ class Body:
     where: Sequence[str]
     tests: Sequence[str]
     workaround: str
+    times: int = 3
 
 
 def render(body: Body, language: str, override: Path | None = None) -> str:
@@ -97,15 +98,17 @@ def title(gap: Mapping[str, Any]) -> str:
 
 def _subject(gap: Mapping[str, Any]) -> str:
     api, symptom = gap["api"], gap["symptom"]
-    if symptom in ("missing_api", "missing_header", "op_not_found"):
+    if symptom in ("missing_api", "missing_header", "op_not_found", "compile_error", "link_error", "import_error"):
         return str(api)
     words = {"missing_argument": "an argument of", "value": "the result of", "alias": "memory sharing of"}
     return f"{words.get(symptom, f'{symptom} of')} {api}"
 
 
-def excerpt(log: str) -> str:
-    """The last lines of a log; a traceback's end is what matters."""
+def excerpt(log: str, *, passed: bool = False) -> str:
+    """The last lines of a log; a traceback's end is what matters. A long log of a run that passed says nothing."""
     lines = log.rstrip().splitlines()
+    if passed and len(lines) > _LOG_LINES:
+        return ""
     return "\n".join(lines if len(lines) <= _LOG_LINES else ["...", *lines[-_LOG_LINES:]])
 
 

@@ -105,7 +105,8 @@ def unit_project(unit: str, needle: str, *, own_entry: bool) -> Project:
     """
     text = unit.strip("\n") + "\n"
     if not own_entry:
-        text = "#include <Python.h>\n" + text + "\n" + render_template("mre_ext/entry.cc.j2", {"name": "mre"}, None)
+        head = "" if "#include <Python.h>" in text else "#include <Python.h>\n"
+        text = head + text + "\n" + render_template("mre_ext/entry.cc.j2", {"name": "mre"}, None)
     files = {
         "setup.py": render_template("mre_ext/setup.py.j2", {"name": "mre", "sources": [UNIT]}, None),
         UNIT: text,

@@ -27,7 +27,9 @@ _SITE = re.compile(r"(?:/[^\s'\":,;()]+)*/(?:site|dist)-packages/")
 _STDLIB = re.compile(r"(?:/[^\s'\":,;()]+)+/lib/(python3\.\d+)/")
 _HOMES = re.compile(r"(?:/home|/Users|/mnt/c/Users)/[^/\s'\":,;()]+|[A-Z]:\\Users\\[^\\\s'\"]+")
 _TEMPORARY = re.compile(r"(?:/private)?(?:/var/folders/[^\s'\":,;()]+|/tmp|/var/tmp|/dev/shm)/[^/\s'\":,;()]+")
-_ABSOLUTE = re.compile(r"(?<![\w./<>:-])/(?!paddle/paddle/)(?:[^\s/'\":,;()]+/){2,}([^\s/'\":,;()]+)")
+_ABSOLUTE = re.compile(
+    r"(?:(?<=-I)|(?<=-L)|(?<![\w./<>:~-]))/(?!paddle/paddle/)(?:[^\s/'\":,;()]+/){2,}([^\s/'\":,;()]+)"
+)
 _SHORT = 3
 
 
