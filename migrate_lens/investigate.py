@@ -186,13 +186,17 @@ def _everything(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base
     if not findings or (after is not None and not promoted and not (healed.died or healed.fate.timed_out)):
         named = {f.key.api for f in findings}
         blamed = blame(base.trace, healed.trace, after or differs or UNEXPLAINED, stage, setting.library)
-        findings += [f for f in blamed if f.key.api not in named]
-    return _with_kinds(bench, setting, findings), _summary(base, healed, probe, _stopped(healed))
+        missing = any(f.key.symptom is Symptom.MISSING_API for f in findings)
+        # What a stand-in cannot do (a loader yields nothing) explains an outcome better than the nearest call does.
+        findings += [f for f in blamed if f.key.api not in named and not (missing and f.key.detail == "outcome")]
+    return _with_kinds(bench, setting, findings), _summary(base, healed, probe, _stopped(healed, after))
 
 
-def _stopped(healed: Run) -> str:
+def _stopped(healed: Run, after: Difference | None) -> str:
     ending = healed.trace.ending
-    return f"stopped: {ending_said(ending)}" if ending.how == "raised" or healed.died else ""
+    if ending.how == "raised" or healed.died:
+        return f"stopped: {ending_said(ending)}"
+    return f"the outcome differs still: {after.expected} | {after.actual}" if after is not None else ""
 
 
 def _keep_going(bench: Bench, setting: Setting, stage: Stage, probe: Probe,

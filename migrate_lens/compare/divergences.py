@@ -119,10 +119,19 @@ def _differences(want: Event, got: Event, draws: bool) -> Iterator[Difference]:
 
 
 def _divergence(want: Event, got: Event, found: Difference) -> Divergence:
+    if _says_absent(want, got):
+        return Divergence(want, got, Symptom.MISSING_API, "", found.hard, found.expected, found.actual)
     symptom = _ASPECTS[found.aspect]
     if want.api.endswith(".grad") and symptom is Symptom.VALUE:
         symptom = Symptom.GRADIENT
     return Divergence(want, got, symptom, found.aspect, found.hard, found.expected, found.actual)
+
+
+def _says_absent(want: Event, got: Event) -> bool:
+    """Whether the program was told that a name is not there: ``hasattr`` is false, ``getattr`` gives its default."""
+    if got.place.text.startswith("hasattr("):
+        return want.value is True and got.value is False
+    return got.place.text.startswith("getattr(") and tag(want.value) in ("C", "F", "M") and not tag(got.value)
 
 
 def _alias(want: Event, got: Event) -> Divergence | None:

@@ -18,7 +18,8 @@ written, flags, healed)``                                             a call ret
 lists tensor arguments that the call wrote to, as ``(index, encoded)``; ``serials`` are (serial, version) pairs of the
 result's tensors; ``flags`` holds ``r`` (it drew random numbers), ``u`` (uninitialised memory), ``=N;`` (the result is
 tensor argument N), ``v`` (the result shares memory with an argument), ``i`` (it got other inputs than torch's call),
-``k`` (a layer was made) and ``p`` (the proxy handed out another object than Paddle's compat package has).
+``k`` (a layer was made), ``s`` (a tensor that is known was written by no recorded call) and ``p`` (the proxy handed out
+another object than Paddle's compat package has).
 """
 
 from __future__ import annotations
@@ -59,6 +60,8 @@ class Recorder(Naming):
         self.gradients = False
         self.visits: list[int] = [0]
         self._serial = 0
+        self._draws: dict[str, bool] = {}
+        self._moved = False
         self._known: dict[int, tuple[weakref.ref[Any], int, int]] = {}
 
     # -- modules -------------------------------------------------------------------------------------------------
@@ -105,6 +108,7 @@ class Recorder(Naming):
             known = self._known.get(id(tensor))
             serial = known[1] if known is not None and known[0]() is tensor else self._next()
             version = self.backend.version(tensor)
+            self._moved |= known is not None and same and known[2] != version
             self._known[id(tensor)] = (weakref.ref(tensor), serial, version)
             found.append((serial, version))
         return found
@@ -219,6 +223,7 @@ class Recorder(Naming):
         changed = [(i, encode(operands[i])) for i in written]
         encoded = self.encode_out(out, flags)
         serials = self._settle(out, operands, written, flags) if self.inputs else []
+        flags += "s" if self._moved else ""
         self.journal.write(("call", number, visit, sub, api, inputs, encoded, serials, changed, flags, ""))
         return out
 
@@ -226,6 +231,7 @@ class Recorder(Naming):
         for index in written:
             (serial, version), *_ = self.adopt([operands[index]])
             self.journal.write(("value", serial, version, self.backend.encode_tensor(operands[index])))
+        self._moved = False
         if "k" in flags:
             return self.adopt(list(self.backend.held(out)))
         return self.adopt(out)
@@ -267,9 +273,12 @@ class Recorder(Naming):
         self._note(number, name, api, self.backend.encode(value))
         return value
 
-    def _note(self, number: int, part: str, api: str, value: Encoded, serials: Any = (), healed: str = "") -> None:
+    def _note(self, number: int, part: str, api: str, value: Encoded, serials: Any = (), healed: str = "",
+              flags: str = "") -> None:  # fmt: skip
         """Write a call without inputs: something that was read."""
-        self.journal.write(("call", number, self.visits[number], part, api, [], value, list(serials), [], "", healed))
+        self.journal.write(
+            ("call", number, self.visits[number], part, api, [], value, list(serials), [], flags, healed)
+        )
 
     def starred(self, number: int, module: str, loaded: Any) -> dict[str, Any]:
         """What a star import binds; the names are recorded as one value."""
@@ -297,8 +306,9 @@ class Recorder(Naming):
 
     def observed(self, number: int, api: str, value: Any) -> Any:
         """Record an attribute that was read."""
+        self._moved = False
         serials = self.adopt(value) if self.inputs else []
-        self._note(number, "", api, self.backend.encode(value), serials)
+        self._note(number, "", api, self.backend.encode(value), serials, flags="s" if self._moved else "")
         return value
 
 

@@ -19,6 +19,7 @@ from migrate_lens.model import Library, Site, Stage, Symptom
 
 LIBRARY = Library(Path("/lib"), "script", Path("/lib/script.py"), Path("/lib"), (), (), None, (), (), "found")
 GUARD = place(1, caught=("AttributeError",))
+HAS, GET = place(1, kind="c", text="hasattr(torch, 'f')"), place(1, kind="c", text="getattr(torch, 'f', None)")
 T, U = tensor(1.0), tensor(2.0)
 
 
@@ -49,6 +50,10 @@ def of(want: Event, got: Event) -> Divergence:
         (failed(1, kind="ValueError"), call(1, T), "value", "not raised", False),
         (failed(1, kind="ValueError"), failed(1, kind="TypeError"), "exception", "TypeError", False),
         (failed(GUARD, kind="AttributeError"), failed(GUARD, kind="TypeError"), "exception", "TypeError", True),
+        (call(HAS, True), call(HAS, False), "missing_api", "", False),
+        (call(HAS, False), call(HAS, True), "value", "value", False),
+        (call(GET, ("F", "f")), call(GET, None), "missing_api", "", False),
+        (call(GET, 1), call(GET, None), "value", "value", False),
         (call(1, T, flags="=0;"), call(1, T), "alias", "in place", False),
         (call(1, T, flags="v"), call(1, T), "alias", "view", False),
         (call(1, None, written=((0, T),)), call(1, None, written=((0, U),)), "value", "value", True),
@@ -65,6 +70,7 @@ def test_how_two_events_differ(want: Event, got: Event, symptom: str, detail: st
     [
         (call(1, T), call(1, T)),
         (call(1, T), handed(1)),
+        (call(1, T), call(1, U, flags="i")),
         (call(1, T, flags="r"), call(1, U)),
         (call(1, T, flags="u"), call(1, U)),
         (failed(1, kind="ValueError"), failed(1, kind="ValueError", message="other")),

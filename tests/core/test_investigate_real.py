@@ -129,6 +129,21 @@ def test_what_is_missing_has_a_stand_in_and_the_program_goes_on(lab: Lab, name: 
     assert summary.note == ""
 
 
+def test_what_a_stand_in_cannot_do_is_said_and_is_no_gap_of_its_own(lab: Lab) -> None:
+    found = lab.diagnose(
+        """
+        import torch
+        from torch.utils.data import DataLoader, TensorDataset
+        loader = DataLoader(TensorDataset(torch.arange(4.0)), batch_size=2)
+        result = [batch[0].sum() for batch in loader]"""
+    )
+    assert found.keys == ["torch.utils.data.DataLoader:missing_api", "torch.utils.data.TensorDataset:missing_api"]
+    summary = found.investigation.summary
+    assert summary is not None
+    assert summary.reached < summary.torch_calls
+    assert summary.note.startswith("the outcome differs still: list of 2")
+
+
 BASELINES = {
     "an exit": ("import torch, sys\nsys.exit(3)", Outcome.FAILED, "exits with 3"),
     "os._exit": ("import torch, os\nos._exit(0)", Outcome.CRASHED, "exit status 0 without a word"),
