@@ -106,7 +106,8 @@ class Recorder(Naming):
         found: list[tuple[int, int]] = []
         for tensor in self.inner(out):
             known = self._known.get(id(tensor))
-            serial = known[1] if known is not None and known[0]() is tensor else self._next()
+            same = known is not None and known[0]() is tensor
+            serial = known[1] if known is not None and same else self._next()
             version = self.backend.version(tensor)
             self._moved |= known is not None and same and known[2] != version
             self._known[id(tensor)] = (weakref.ref(tensor), serial, version)
