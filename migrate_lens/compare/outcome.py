@@ -59,9 +59,9 @@ def own_frame(frames: tuple[Frame, ...], trace: Trace) -> Frame | None:
 
 
 def recorded(trace: Trace, failure: dict[str, Any]) -> Event | None:
-    """The observed event that raised an exception, if one did."""
+    """The observed event that raised an exception, if one did, and not the program's own code below it."""
     for event in reversed(trace.events):
-        failed = event.what in ("raise", "absent") and not event.healed
+        failed = event.what in ("raise", "absent") and not event.healed and not event.value["through"]
         if failed and all(event.value[k] == failure[k] for k in ("types", "message")):
             return event
     return None

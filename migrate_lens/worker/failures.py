@@ -6,6 +6,8 @@ import inspect
 import traceback
 from typing import Any, TypedDict
 
+from migrate_lens.worker.nodes import METHOD
+
 _MESSAGE = 2000
 
 
@@ -16,7 +18,8 @@ class Failure(TypedDict):
     ``argument`` the keyword that the callable does not take (``""``: not that kind of failure); ``missing`` the name
     that an ImportError or AttributeError names itself; ``causes`` the types along ``__cause__``; ``callee`` the type of
     what was called; ``proxied`` whether the proxy handed out another object than Paddle's compat package has;
-    ``on_object`` whether a missing name was looked up on an object, not on a module.
+    ``on_object`` whether a missing name was looked up on an object, not on a module; ``through`` whether it came out of
+    the program's own code, which the call ran.
     """
 
     types: list[str]
@@ -27,6 +30,7 @@ class Failure(TypedDict):
     causes: list[str]
     callee: str
     proxied: bool
+    through: bool
     on_object: bool
 
 
@@ -44,6 +48,7 @@ def failure_of(error: BaseException, func: Any = None, args: Any = (), kwargs: A
         "causes": _causes(error),
         "callee": type(func).__name__ if func is not None else "",
         "proxied": False,
+        "through": any(METHOD in frame.f_globals for frame, _ in traceback.walk_tb(error.__traceback__)),
         "on_object": False,
     }
 

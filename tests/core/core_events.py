@@ -31,7 +31,7 @@ def failure(kind: str = "ValueError", message: str = "no", **facts: Any) -> dict
     types = [kind, *(["LookupError"] if kind in ("KeyError", "IndexError") else []), "Exception"]
     return {
         "types": types, "message": message, "where": "a/b.py:1 f", "argument": "", "missing": "", "causes": [],
-        "callee": "function", "proxied": False, "on_object": False, **facts,
+        "callee": "function", "proxied": False, "on_object": False, "through": False, **facts,
     }  # fmt: skip
 
 
