@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib.machinery
 import importlib.util
 import re
@@ -47,6 +48,7 @@ class Instrumenter:
             (importlib.machinery.SourcelessFileLoader, importlib.machinery.BYTECODE_SUFFIXES),
         )
         sys.path_hooks.insert(0, hook)
+        vars(builtins).update(self._helpers)  # for functions that a program gives other globals than their module's
         sys.path_importer_cache.clear()
 
     def wanted(self, module: str, source: bytes) -> bool:

@@ -295,3 +295,30 @@ def test_a_planted_difference_is_seen(lab: Lab) -> None:
     same = "import torch\nx = torch.ones(2)\nresult = x * 2.0"
     base, run = lab.again(same.replace("*", "-"), same)
     assert [(d.want.api, str(d.symptom)) for d in divergences(base.trace, run.trace)] == [("torch.Tensor.mul", "value")]
+
+
+def test_what_a_name_is_in_each_runtime(lab: Lab) -> None:
+    setting = lab.setting(lab.library("x = 1"))
+    names = ["torch.optim", "torch.nn.Linear", "torch.add", "torch.float32", "torch.no_such_name", "torch.no.such.name"]
+    ours = lab.bench.ask(setting, Runtime.TORCH, names)
+    assert list(ours.values()) == ["module", "class", "function", "other", "", ""]
+    theirs = lab.bench.ask(setting, Runtime.PADDLE_GLOBAL, names)
+    assert (theirs["torch.optim"], theirs["torch.nn.Linear"], theirs["torch.no_such_name"]) == ("", "class", "")
+    assert lab.bench.ask(setting, Runtime.TORCH, []) == {}
+
+
+def test_real_torch_is_hidden_from_a_paddle_process(lab: Lab) -> None:
+    run = lab.run(
+        """
+        import importlib.util, importlib.metadata, sys
+        result = [importlib.util.find_spec(name) for name in ("functorch", "torchgen")]
+        for name in ("torch", "paddlepaddle"):
+            try:
+                result.append(bool(importlib.metadata.version(name)))
+            except importlib.metadata.PackageNotFoundError:
+                result.append("hidden")
+        import torch
+        result.append(torch.__file__ == sys.modules["paddle"].__file__)""",
+        Runtime.PADDLE,
+    )
+    assert run.trace.ending.value == ("L", [None, None, "hidden", True, True])
