@@ -36,8 +36,12 @@ def aliases(tree: ast.Module) -> dict[str, str]:
 
 def bound(tree: ast.Module) -> frozenset[str]:
     """Names that the program gives a meaning of its own: ``input`` is a tensor more often than the builtin."""
-    found = {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
-    found |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if type(node) is ast.arg:
+            found.add(node.arg)
+        elif type(node) is ast.Name and type(node.ctx) is ast.Store:
+            found.add(node.id)
     return frozenset(found) - FRAMED
 
 
