@@ -96,6 +96,7 @@ def investigate(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base
         )
     else:
         progress(f"{stage}: {probe.spec} under paddle, going on past each gap")
+        base = bench.run(setting, Runtime.TORCH, probe, values=True)
         findings, summary = _everything(bench, setting, stage, probe, base, natural, differs)
     findings = (*scope, *findings)
     first = first_divergence(base.trace, natural.trace, found, natural.in_flight_api) if findings else None

@@ -196,7 +196,6 @@ class _Climb:
         return True
 
     def _compare(self, stage: Stage, probe: Probe, run: Run, observed: bool) -> None:
-        self.bases.append((probe, run))
         self.setting = replace(self.setting, scope=self.options.scope or self._scope(run))
         done = investigate(
             self.bench,
@@ -208,6 +207,7 @@ class _Climb:
             self.progress,
             stop_at_first=self.options.stop_at_first,
         )
+        self.bases.append((probe, done.base))
         self._take(done, run)
 
     def _scope(self, run: Run) -> tuple[str, ...]:

@@ -18,7 +18,9 @@ from migrate_lens.encoded import Encoded
 
 # Largest tensor, in bytes, whose values are kept whole; of larger ones every stride-th element is kept.
 WHOLE = 1 << 22
-SAMPLE = 1 << 16
+# The same where values are only compared: of more than this, a sample is enough to see that two results differ.
+BRIEF = 1 << 14
+SAMPLE = 1 << 12
 ITEMS = 64
 TEXT = 400
 DEPTH = 4
@@ -26,7 +28,7 @@ DEPTH = 4
 # random sampling", torch.nn.init, dropout and attention layers). Only for these is the generator's state looked at.
 MAY_DRAW = re.compile(
     r"rand|normal|uniform|bernoulli|multinomial|poisson|dropout|cauchy|geometric|exponential|sample|gumbel|rrelu|"
-    r"lowrank|attention|perm|shuffle|init|xavier|kaiming|orthogonal|sparse_|fractional",
+    r"lowrank|attention|transformer|lstm|gru|rnn|perm|shuffle|init|xavier|kaiming|orthogonal|sparse_|fractional",
     re.IGNORECASE,
 )
 # Uninitialised memory: shape and dtype are all that these promise.
@@ -41,6 +43,7 @@ class Backend:
     Attributes:
         name: ``torch`` or ``paddle``.
         tops: top-level modules that are the framework.
+        whole: bytes up to which values are kept whole.
         tensor: the framework's tensor class.
         module: the framework's layer base class.
     """
@@ -52,6 +55,7 @@ class Backend:
         self.tensor = tensor
         self.module = module
         self.containers = containers
+        self.whole = WHOLE
         self._names: dict[type, str] = {}
         self._foreign: dict[type, bool] = {}
 
@@ -71,6 +75,14 @@ class Backend:
     def version(self, value: Any) -> int:
         """How many times a tensor was written in place."""
         raise NotImplementedError
+
+    def versions(self, values: list[Any]) -> list[int]:
+        """``version`` of each."""
+        return [self.version(v) for v in values]
+
+    def may_view(self, value: Any) -> bool:
+        """Whether a result could lie in memory that it does not own."""
+        return True
 
     def special(self, value: Any, kind: type) -> Encoded | None:
         """Sizes, dtypes and devices; None for anything else."""
@@ -98,7 +110,7 @@ class Backend:
 
     def overlaps(self, value: Any, others: list[Any]) -> bool:
         """Whether a tensor or array lies in the memory of one of the others."""
-        mine = self._memory(value)
+        mine = self._memory(value) if others else None
         if mine is None:
             return False
         spans = (self._memory(o) for o in others)
@@ -107,7 +119,7 @@ class Backend:
     def _memory(self, value: Any) -> tuple[int, int] | None:
         if isinstance(value, np.ndarray):
             return (value.__array_interface__["data"][0], max(1, value.nbytes))
-        return self.extent(value)
+        return self.extent(value) if isinstance(value, self.tensor) else None
 
     # -- names ---------------------------------------------------------------------------------------------------
 
@@ -185,9 +197,9 @@ class Backend:
             plain = [v for v in value if type(v) in _PLAIN]
             return ("s", sorted(plain, key=repr)[:ITEMS])
         if isinstance(value, np.ndarray):
-            return ("N", str(value.dtype), value.shape, numpy_data(value))
+            return ("N", str(value.dtype), value.shape, numpy_data(value, self.whole))
         if isinstance(value, np.generic):
-            return ("N", str(value.dtype), (), numpy_data(np.asarray(value)))
+            return ("N", str(value.dtype), (), numpy_data(np.asarray(value), self.whole))
         if isinstance(value, str):
             return str(value)[:TEXT]
         if isinstance(value, type):
@@ -210,11 +222,19 @@ class Backend:
             return "exception"
         return "tensor" if issubclass(value, self.tensor) else ""
 
+    def in_full(self, encode: Callable[[Any], Encoded], value: Any) -> Encoded:
+        """Encode with all values, whatever the level of this run: they will be handed over."""
+        outer, self.whole = self.whole, WHOLE
+        try:
+            return encode(value)
+        finally:
+            self.whole = outer
+
     def encode_state(self, layer: Any) -> Encoded:
         """A layer with its parameters and buffers: ``("K", type name, [(name, dtype, shape, data)])``."""
         state = []
         for name, value in self.state(layer):
-            encoded = self.encode_tensor(value)
+            encoded = self.in_full(self.encode_tensor, value)
             if encoded[0] == "T":
                 state.append((name, *encoded[1:4]))
         return ("K", self.type_name(type(layer)), state)
@@ -227,11 +247,11 @@ class Backend:
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
 
 
-def numpy_data(values: Any) -> Any:
+def numpy_data(values: Any, whole: int) -> Any:
     """Raw bytes of a numeric array in C order, a sample of a large one, None for objects."""
     if values.dtype.kind not in "biufc":
         return None
-    if values.nbytes <= WHOLE:
+    if values.nbytes <= whole:
         return values.tobytes()
     stride = max(1, values.size // SAMPLE)
     return ("S", stride, values.reshape(-1)[::stride].tobytes())

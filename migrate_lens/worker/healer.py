@@ -171,7 +171,7 @@ class Healer(Recorder):
         want = self._want(number, visit, sub)
         if want is not None and want[0] == "call":
             written = sorted({*written, *(i for i, _ in want[8] if i < len(operands))})
-        changed = [(i, self.backend.encode_tensor(operands[i])) for i in written]
+        changed = [(i, self.encode_written(operands[i], flags)) for i in written]
         encoded = self.encode_out(out, flags)
         healed = self._verdict(number, want, encoded, changed, flags)
         unequal = (number, visit, sub) in self._unequal or (want is not None and self._other_inputs(inputs, want))

@@ -16,7 +16,7 @@ import numpy as np
 
 from migrate_lens.wire import Journal
 from migrate_lens.worker import forms
-from migrate_lens.worker.backend import Backend
+from migrate_lens.worker.backend import BRIEF, WHOLE, Backend
 from migrate_lens.worker.failures import failure_of
 from migrate_lens.worker.loader import Instrumenter
 from migrate_lens.worker.nodes import CALL, Node
@@ -31,8 +31,8 @@ class Job(TypedDict):
     ``heal`` is ``none``, ``draws`` (random draws and new layers get torch's values) or ``all`` (keep going); ``spare``
     lists nodes (see ``worker.healer``) that are not healed; ``skip`` those that are not even called, since they
     kill the process; ``unbuilt`` names extension modules that could not be built here, for which
-    there are stand-ins; ``gradients`` records the gradient that reaches each result; ``observe`` False runs the program
-    untouched.
+    there are stand-ins; ``gradients`` records the gradient that reaches each result; ``values`` keeps the
+    values of large results whole, not sampled; ``observe`` False runs the program untouched.
     The probe ``ask`` runs nothing: it says of each dotted name in ``modules`` what kind of thing it is.
     """
 
@@ -54,6 +54,7 @@ class Job(TypedDict):
     skip: list[str]
     unbuilt: list[str]
     gradients: bool
+    values: bool
     timeout: float
     stdout: str
     stderr: str
@@ -70,6 +71,7 @@ def run(job: Job, backend: Backend, seed: Any) -> None:
     journal = Journal(job["trace"])
     recorder = _recorder(job, backend, journal)
     recorder.gradients = job["gradients"]
+    backend.whole = WHOLE if job["values"] else BRIEF
     instrumenter = Instrumenter(recorder, forms.make(recorder), frozenset(job["own"]))
     _prepare(job, instrumenter, seed)
     try:
@@ -78,7 +80,8 @@ def run(job: Job, backend: Backend, seed: Any) -> None:
             journal.write(("outcome", "parts", dict(value), True))
         else:
             has = value is not _NOTHING
-            journal.write(("outcome", "finished", backend.encode(value) if has else None, has))
+            encoded = backend.in_full(backend.encode, value) if has else None
+            journal.write(("outcome", "finished", encoded, has))
     except SystemExit as error:
         journal.write(("outcome", "exited", error.code if isinstance(error.code, int | None) else str(error.code), []))
     except BaseException as error:  # noqa: BLE001 - the worker's edge: a program may raise anything, and that is its outcome

@@ -13,6 +13,7 @@ from migrate_lens.worker.nodes import METHOD, Node
 USER, FRAMEWORK, OTHER, CONTAINER = 0, 1, 2, 3
 _FUNCTION = types.FunctionType
 _BOUND = types.MethodType
+_BUILTIN = types.BuiltinMethodType
 _CACHED = type(functools.lru_cache(lambda: None))
 
 
@@ -37,6 +38,8 @@ class Naming:
     def origin(self, func: Any) -> int:
         """Whether a callable is the program's own, the framework's, a container layer, or anything else."""
         kind = type(func)
+        if kind is _BUILTIN and isinstance(func.__self__, self.backend.tensor):
+            return FRAMEWORK
         if kind is _BOUND:
             func = func.__func__
             kind = type(func)

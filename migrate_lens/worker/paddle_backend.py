@@ -46,10 +46,10 @@ class PaddleBackend(Backend):
             return None
         if dtype == "bfloat16":
             with paddle.no_grad():
-                return numpy_data(value.detach().astype("float32").numpy())
+                return numpy_data(value.detach().astype("float32").numpy(), self.whole)
         if dtype.startswith("float8"):
             return None
-        return numpy_data(value.numpy())
+        return numpy_data(value.numpy(), self.whole)
 
     def version(self, value: Any) -> int:
         return int(value.inplace_version)

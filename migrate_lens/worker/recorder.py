@@ -143,13 +143,12 @@ class Recorder(Naming):
         visit = self.visits[number]
         api = name if name is not None else self.function_name(number, func, args)
         given = (base, *args) if base is not None else args
-        operands = self.tensors((*given, *kwargs.values()))
-        version = self.backend.version
-        before = [version(t) for t in operands]
+        operands = self.tensors((*given, *kwargs.values()) if kwargs else given)
+        before = self.backend.versions(operands)
         inputs = self._inputs(given, kwargs)
         if self.inputs and isinstance(func, self.backend.module):
             self._note_state(number, visit, sub, func)
-        draws = MAY_DRAW.search(api) is not None or isinstance(func, self.backend.module)
+        draws = self._may_draw(api)
         state = self.backend.random_state() if draws else b""
         self.journal.enter(number)
         try:
@@ -162,7 +161,8 @@ class Recorder(Naming):
         flags = self._flags(api, func, given, operands, out)
         if draws and state != self.backend.random_state():
             flags += "r"
-        written = [i for i, t in enumerate(operands) if version(t) != before[i]]
+        after = self.backend.versions(operands)
+        written = [i for i, v in enumerate(after) if v != before[i]] if after != before else []
         return self.returned(number, visit, sub, api, inputs, operands, written, flags, out)
 
     def _watch(self, number: int, visit: int, sub: str, out: Any) -> None:
@@ -197,11 +197,21 @@ class Recorder(Naming):
             for index, operand in enumerate(operands):
                 if operand is out:
                     return flags + f"={index};"
-        if is_tensor or isinstance(first, np.ndarray):
-            sources = [*operands, *(v for v in given if isinstance(v, np.ndarray))]
-            if sources and self.backend.overlaps(first, sources):
-                flags += "v"
+        if (is_tensor or isinstance(first, np.ndarray)) and self.shares(first, operands, given):
+            flags += "v"
         return flags
+
+    def shares(self, first: Any, operands: list[Any], given: Any) -> bool:
+        """Whether a result lies in the memory of an argument; arrays and views are all that can."""
+        if not self.backend.may_view(first):
+            return any(type(v) is np.ndarray for v in given) and self.backend.overlaps(first, list(given))
+        return self.backend.overlaps(first, [*operands, *(v for v in given if isinstance(v, np.ndarray))])
+
+    def _may_draw(self, api: str) -> bool:
+        known = self._draws.get(api)
+        if known is None:
+            known = self._draws[api] = MAY_DRAW.search(api) is not None
+        return known
 
     def _note_state(self, number: int, visit: int, sub: str, layer: Any) -> None:
         """Write a layer's state if something that was not recorded (an optimizer's step) changed it."""
@@ -214,14 +224,22 @@ class Recorder(Naming):
                 return
 
     def encode_out(self, out: Any, flags: str) -> Encoded:
-        """A result; layers that were just made come with their state."""
-        return self.backend.encode_state(out) if "k" in flags else self.backend.encode(out)
+        """A result; layers that were just made come with their state, random draws with all their values."""
+        if "k" in flags:
+            return self.backend.encode_state(out)
+        if "r" in flags:
+            return self.backend.in_full(self.backend.encode, out)
+        return self.backend.encode(out)
+
+    def encode_written(self, operand: Any, flags: str) -> Encoded:
+        """An argument after a call that wrote to it."""
+        encode = self.backend.encode_tensor
+        return self.backend.in_full(encode, operand) if "r" in flags else encode(operand)
 
     def returned(self, number: int, visit: int, sub: str, api: str, inputs: list[Encoded], operands: list[Any],
                  written: list[int], flags: str, out: Any) -> Any:  # fmt: skip
         """Record a call that returned; what the program gets."""
-        encode = self.backend.encode_tensor
-        changed = [(i, encode(operands[i])) for i in written]
+        changed = [(i, self.encode_written(operands[i], flags)) for i in written]
         encoded = self.encode_out(out, flags)
         serials = self._settle(out, operands, written, flags) if self.inputs else []
         flags += "s" if self._moved else ""

@@ -33,7 +33,7 @@ class TorchBackend(Backend):
         if type(value) not in self._plain or value.layout is not torch.strided or value.device.type == "meta":
             return self._unusual(value)
         try:
-            return numpy_data(value.detach().numpy())
+            return numpy_data(value.detach().numpy(), self.whole)
         except (RuntimeError, TypeError):
             return self._unusual(value)
 
@@ -43,7 +43,8 @@ class TorchBackend(Backend):
             return None
         try:
             plain = torch._C.TensorBase.detach(value).as_subclass(torch.Tensor).resolve_conj().resolve_neg().cpu()
-            return numpy_data(plain.float().numpy() if plain.dtype is torch.bfloat16 else plain.numpy())
+            plain = plain.float() if plain.dtype is torch.bfloat16 else plain
+            return numpy_data(plain.numpy(), self.whole)
         except (RuntimeError, TypeError, NotImplementedError):
             return None
 
@@ -52,6 +53,15 @@ class TorchBackend(Backend):
             return int(value._version)
         except (RuntimeError, AttributeError):
             return 0
+
+    def versions(self, values: list[Any]) -> list[int]:
+        try:
+            return [v._version for v in values]
+        except (RuntimeError, AttributeError):
+            return [self.version(v) for v in values]
+
+    def may_view(self, value: Any) -> bool:
+        return not isinstance(value, torch.Tensor) or value._is_view()
 
     def special(self, value: Any, kind: type) -> Encoded | None:
         if kind is torch.Size:
@@ -66,6 +76,8 @@ class TorchBackend(Backend):
         return bytes(torch.default_generator.get_state().numpy().tobytes())
 
     def held(self, layer: Any) -> list[Any]:
+        if not (layer._modules or layer._parameters or layer._buffers):
+            return []
         inner = layer.modules() if layer._modules else (layer,)
         return [t for m in inner for t in (*m._parameters.values(), *m._buffers.values()) if t is not None]
 

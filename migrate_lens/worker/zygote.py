@@ -56,6 +56,7 @@ def _load(family: str, keep: bool) -> tuple[Any, Any, dict[str, Any]]:
     if family == "torch":
         import torch
 
+        from migrate_lens.worker import job  # noqa: F401 - loaded here once, not in each fork
         from migrate_lens.worker.torch_backend import TorchBackend
 
         about |= {"version": torch.__version__, "commit": str(torch.version.git_version or "")}
@@ -71,6 +72,7 @@ def _load(family: str, keep: bool) -> tuple[Any, Any, dict[str, Any]]:
         raise LookupError(f"paddle {paddle.__version__} has no enable_compat")
     # Paddle's handler prints to stdout, and deadlocks in malloc after a heap corruption.
     paddle.disable_signal_handler()
+    from migrate_lens.worker import healer  # noqa: F401 - loaded here once, not in each fork
     from migrate_lens.worker.paddle_backend import PaddleBackend
 
     about |= {"version": paddle.__version__, "commit": str(paddle.version.commit)}
