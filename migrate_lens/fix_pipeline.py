@@ -224,11 +224,13 @@ class _Fixer:
         script = report["library"]["script"]
         if script is None:
             _copy(self._root, folder)
+        else:
+            _linked(self._root, folder, script)
         for name, data in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(data)
         library = discover(folder / script) if script else discover(folder)
-        paths = dict.fromkeys(Runtime, (self._root,) if script else ()) | self._targets
+        paths: dict[Runtime, tuple[Path, ...]] = dict.fromkeys(Runtime, ()) | self._targets
         setting = Setting(library, paths, tuple(report["scope"]), self._diagnosis.index["timeout"])
         return setting, _relocated(probe, self._root, folder, library)
 
@@ -325,6 +327,13 @@ def _copy(root: Path, folder: Path) -> None:
     if size > _LARGEST:
         raise UsageError(f"{root} has {size >> 20} MB", "apply the patch in a copy of your own")
     shutil.copytree(root, folder, ignore=_LEFT_OUT, dirs_exist_ok=True, symlinks=True)
+
+
+def _linked(root: Path, folder: Path, script: str) -> None:
+    """What stands beside a lone script is linked beside its copy, so that its imports find the copy first."""
+    for path in root.iterdir():
+        if path.name != script and not path.name.startswith("."):
+            (folder / path.name).symlink_to(path)
 
 
 def _relocated(probe: Mapping[str, Any], root: Path, folder: Path, library: Library) -> Probe:
