@@ -7,6 +7,7 @@ what it is. Everything that is printed goes to files: the pipe carries the proto
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib
 import json
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from migrate_lens.worker.job import Job
 
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def main(argv: list[str]) -> int:
@@ -32,6 +33,7 @@ def main(argv: list[str]) -> int:
     for stream in (0, 1):
         os.dup2(null, stream)
     _die_with_parent()
+    _adopt_orphans()
     family, keep = argv[0], argv[1] == "keep"
     try:
         backend, seed, about = _load(family, keep)
@@ -137,6 +139,7 @@ def _wait(child: int, timeout: float, commands: int) -> dict[str, Any]:
     finally:
         os.close(watch)
     _kill_group(child)
+    _kill_orphans()
     code = os.waitstatus_to_exitcode(status)
     return {"code": code, "timed_out": timed_out, "rss_kb": usage.ru_maxrss}
 
@@ -146,6 +149,33 @@ def _kill_group(leader: int) -> None:
         os.killpg(leader, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
         return
+
+
+def _kill_orphans() -> None:
+    """End what a job left behind in sessions of its own: their parent is gone, so they are this process's children."""
+    for _ in range(100):
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0]:
+                continue
+        except ChildProcessError:
+            return
+        for orphan in _children():
+            os.kill(orphan, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def _children() -> list[int]:
+    mine, found = str(os.getpid()), []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+            if file.read().rpartition(")")[2].split()[1] == mine:
+                found.append(int(name))
+    return found
+
+
+def _adopt_orphans() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def _die_with_parent() -> None:

@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 
 from migrate_lens.errors import RuntimeUnavailable
+from migrate_lens.library import discover
+from migrate_lens.model import Runtime
+from migrate_lens.trace.bench import Bench, Setting
 from migrate_lens.trace.worker import Worker
 
 MAIN = "import sys; from migrate_lens.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -108,6 +111,31 @@ def test_a_worker_that_is_killed_is_an_error_with_a_remedy(tmp_path: Path) -> No
         worker._process.wait()
         with pytest.raises(RuntimeUnavailable, match="ended unexpectedly"):
             worker.run({})
+
+
+LEAVES = """
+import subprocess, sys, torch
+for detached in (False, True):
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=detached)
+result = torch.ones(1)
+"""
+
+
+def test_what_a_program_leaves_running_is_ended_with_it(
+    tmp_path: Path, tag: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIGRATE_LENS_TEST", tag)
+    script = tmp_path / "script.py"
+    script.write_text(LEAVES)
+    library = discover(script)
+    with Worker(Path(sys.executable), "torch") as worker:
+        bench = Bench(worker, worker, tmp_path)
+        setting = Setting(library, dict.fromkeys(Runtime, ()), (), PATIENCE)
+        run = bench.run(setting, Runtime.TORCH, library.probes[0])
+        assert run.trace.ending.how == "finished"
+        assert len(tagged(tag)) == 1
+        assert bench.run(setting, Runtime.TORCH, library.probes[0]).trace.ending.how == "finished"
+    assert wait_for(lambda: not tagged(tag))
 
 
 # -- an interrupt at every stage -------------------------------------------------------------------------------------
