@@ -51,7 +51,9 @@ def projects(
                 text = path.read_text(encoding="utf-8", errors="replace")
                 yield from (unit_project(cut, needle, own_entry="PyInit" in cut) for cut in cuts(text, line))
     check = _check(result) if has_result and gap["stage"] not in ("build", "import") else ""
-    whole = library_project(root, probe, needle if not check else "", check)
+    raised = re.match(r"(?:raises )?(\w+(?:Error|Exception))\b", gap["actual"])
+    said = raised[1] if raised and gap["stage"] == "build" else needle
+    whole = library_project(root, probe, "" if check else said, check)
     if whole is not None:
         yield whole
 

@@ -22,7 +22,7 @@ from migrate_lens.remedies.large import plain_large
 from migrate_lens.remedies.literals import Unwritable
 from migrate_lens.remedies.outcomes import ACCEPTS, DIFFERS, RAISES, Sign, shows, sign
 from migrate_lens.remedies.reduce import DRAFT_PASSES, PROGRAM_PASSES, Budget, reduce
-from migrate_lens.remedies.synthesis import Recording, differentiated, drafts, shared
+from migrate_lens.remedies.synthesis import Recording, differentiated, drafts, shared, stated
 
 LONGEST = 25
 _EVENTS = 4
@@ -134,6 +134,8 @@ def _variants(case: Case, draft: Draft) -> Iterator[Draft]:
     for sized in plain_large(draft):
         if case.symptom in ("alias", "value"):
             yield from (shared(sized) if case.symptom == "alias" else ())
+        if case.symptom in ("state", "shape"):
+            yield from stated(sized)
         if case.symptom == "gradient":
             yield from differentiated(sized)
         yield sized
@@ -241,7 +243,8 @@ def _finished(case: Case, lab: Lab, text: Text, same: _Same, budget: Budget, *, 
             continue
         if by_call and (same.sign.how != RAISES or _matches(trial, case)):
             return Reproduced(source, found, budget.used)
-        if same_gap(case, lab.gaps(source)):
+        # An assertion may move the blame to the call that it looks at; the program without it is what was diagnosed.
+        if same_gap(case, lab.gaps(source)) or same_gap(case, lab.gaps("\n".join(text.lines) + "\n")):
             return Reproduced(source, found, budget.used)
     return None
 

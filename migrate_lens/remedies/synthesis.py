@@ -230,6 +230,22 @@ def shared(draft: Draft) -> Iterator[Draft]:
         yield replace(draft, steps=(*draft.steps[:-1], keep, call), results=("alias",))
 
 
+def stated(draft: Draft) -> Iterator[Draft]:
+    """A draft that makes a layer, with what the layer holds as its result."""
+    made = draft.steps[-1]
+    if (
+        made.form == CALL
+        and made.target
+        and made.text.startswith("torch.nn.")
+        and made.text.rpartition(".")[2][:1].isupper()
+    ):
+        name = made.target
+        for held in ("parameters", "buffers"):
+            yield replace(draft, results=(f"[n for n, _ in {name}.named_{held}()]",))
+        yield replace(draft, results=(f"sorted({name}.state_dict())",))
+        yield replace(draft, results=(f"[list(p.shape) for p in {name}.parameters()]",))
+
+
 def differentiated(draft: Draft) -> Iterator[Draft]:
     """The draft with a backward pass, and the gradients of its floating inputs as its results."""
     call = draft.steps[-1]
