@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,8 +17,19 @@ if TYPE_CHECKING:
 Show = Callable[[str], None]
 Say = Callable[[], Callable[[str], None]]
 State = Annotated[Path, typer.Option("--state", metavar="DIR", help="Where the last diagnosis is.")]
-Gaps = Annotated[list[str] | None, typer.Argument(metavar="[GAP]...", help="Gaps of the last diagnosis, by id.")]
+Gaps = Annotated[list[str] | None, typer.Argument(metavar="GAP", help="Gaps of the last diagnosis, by id.")]
 OK, FOUND = 0, 1
+
+
+@dataclass
+class _Terminal:
+    """How the commands print; set by ``register``."""
+
+    show: Show = print
+    progress: Say = lambda: lambda line: None
+
+
+_terminal = _Terminal()
 
 
 def register(app: typer.Typer, show: Show, progress: Say) -> None:
@@ -28,78 +40,79 @@ def register(app: typer.Typer, show: Show, progress: Say) -> None:
         show: prints on stdout.
         progress: gives the function that tells a waiting person what is being done.
     """
+    _terminal.show, _terminal.progress = show, progress
+    for command in (issue, fix, check, recheck):
+        app.command()(command)
 
-    @app.command()
-    def issue(
-        gaps: Gaps = None,
-        emit: Annotated[bool, typer.Option("--emit", help="Write issues/GAP/: issue, reproduction, logs.")] = False,
-        everything: Annotated[
-            bool, typer.Option("--all", help="All gaps, also those that need a note or a workaround only.")
-        ] = False,
-        lang: Annotated[str, typer.Option(metavar="en|zh", help="The language of the issue.")] = "en",
-        templates: Annotated[
-            Path | None, typer.Option(metavar="DIR", help="Templates of your own, which win over the shipped ones.")
-        ] = None,
-        output: Annotated[Path, typer.Option(metavar="DIR", help="Where the folders go.")] = Path("issues"),
-        as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
-        state_folder: State = config.DEFAULT_STATE,
-    ) -> int:
-        """Make a minimal reproduction of each gap that needs an issue, verify it on both sides, and write the issue."""
-        from . import remedy_pipeline as pipeline
 
-        asked = pipeline.Asked(state_folder, tuple(gaps or ()), emit, everything, lang, templates, output)
-        done = pipeline.issue(asked, progress())
-        show(pipeline.as_json(done) if as_json else _issues(done, emit))
-        return OK if all(d.outcome != pipeline.FAILED for d in done) else FOUND
+def issue(
+    gaps: Gaps = None,
+    emit: Annotated[bool, typer.Option("--emit", help="Write issues/GAP/: issue, reproduction, logs.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All gaps, also those that need a note or a workaround only.")
+    ] = False,
+    lang: Annotated[str, typer.Option(metavar="en|zh", help="The language of the issue.")] = "en",
+    templates: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Templates of your own, which win over the shipped ones.")
+    ] = None,
+    output: Annotated[Path, typer.Option(metavar="DIR", help="Where the folders go.")] = Path("issues"),
+    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+    state_folder: State = config.DEFAULT_STATE,
+) -> int:
+    """Make a minimal reproduction of each gap that needs an issue, verify it on both sides, and write the issue."""
+    from . import remedy_pipeline as pipeline
 
-    @app.command()
-    def fix(
-        gaps: Gaps = None,
-        apply: Annotated[bool, typer.Option("--apply", help="Write the workarounds to the library's tree.")] = False,
-        force: Annotated[bool, typer.Option("--force", help="Also where git has uncommitted changes.")] = False,
-        issue_url: Annotated[str, typer.Option("--issue", metavar="URL", help="The issue that the TODO names.")] = "",
-        owner: Annotated[str, typer.Option(metavar="NAME", help="Whom the TODO names [default: git's user].")] = "",
-        as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
-        state_folder: State = config.DEFAULT_STATE,
-    ) -> int:
-        """Find a single-point workaround for each gap, try it on both sides, and show it as a patch."""
-        from . import fix_pipeline as pipeline
+    asked = pipeline.Asked(state_folder, tuple(gaps or ()), emit, everything, lang, templates, output)
+    done = pipeline.issue(asked, _terminal.progress())
+    _terminal.show(pipeline.as_json(done) if as_json else _issues(done, emit))
+    return OK if all(d.outcome != pipeline.FAILED for d in done) else FOUND
 
-        asked = pipeline.Asked(state_folder, tuple(gaps or ()), apply, force, owner, issue_url)
-        done = pipeline.fix(asked, progress())
-        show(pipeline.as_json(done) if as_json else "".join(pipeline.lines(done)) or "No gaps: nothing to fix.\n")
-        return OK if all(d.outcome == pipeline.OFFERED for d in done) else FOUND
 
-    @app.command()
-    def check(
-        path: Annotated[Path, typer.Argument(metavar="[PATH]", help="The tree of a port.")] = Path(),
-        base: Annotated[
-            str, typer.Option(metavar="REV", help="Upstream's revision: sort every edit since by layer.")
-        ] = "",
-        issues: Annotated[Path, typer.Option(metavar="DIR", help="Where the reproductions are.")] = Path("issues"),
-        as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
-        state_folder: State = config.DEFAULT_STATE,
-    ) -> int:
-        """Check that a port is finished: workaround comments, scope, private names, reproductions, unrelated edits."""
-        from . import check_pipeline as pipeline
+def fix(
+    gaps: Gaps = None,
+    apply: Annotated[bool, typer.Option("--apply", help="Write the workarounds to the library's tree.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also where git has uncommitted changes.")] = False,
+    issue_url: Annotated[str, typer.Option("--issue", metavar="URL", help="The issue that the TODO names.")] = "",
+    owner: Annotated[str, typer.Option(metavar="NAME", help="Whom the TODO names [default: git's user].")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+    state_folder: State = config.DEFAULT_STATE,
+) -> int:
+    """Find a single-point workaround for each gap, try it on both sides, and show it as a patch."""
+    from . import fix_pipeline as pipeline
 
-        done = pipeline.check(path, base, state_folder, issues)
-        show(pipeline.check_json(done) if as_json else "".join(pipeline.check_lines(done)))
-        return FOUND if done.complaints else OK
+    asked = pipeline.Asked(state_folder, tuple(gaps or ()), apply, force, owner, issue_url)
+    done = pipeline.fix(asked, _terminal.progress())
+    _terminal.show(pipeline.as_json(done) if as_json else "".join(pipeline.lines(done)) or "No gaps: nothing to fix.\n")
+    return OK if all(d.outcome == pipeline.OFFERED for d in done) else FOUND
 
-    @app.command()
-    def recheck(
-        path: Annotated[Path, typer.Argument(metavar="[PATH]", help="The tree of a port.")] = Path(),
-        issues: Annotated[Path, typer.Option(metavar="DIR", help="Where the reproductions are.")] = Path("issues"),
-        paddle_python: Annotated[str | None, typer.Option(metavar="P", help="The interpreter that has Paddle.")] = None,
-        as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
-    ) -> int:
-        """Run the kept reproductions against the Paddle that is installed now; list workarounds that can be deleted."""
-        from . import check_pipeline as pipeline
 
-        done = pipeline.recheck(path, issues, config.load(path, paddle_python=paddle_python).paddle_python)
-        show(pipeline.recheck_json(done) if as_json else "".join(pipeline.recheck_lines(done)))
-        return FOUND if any(d.delete for d in done) else OK
+def check(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="The tree of a port.")] = Path(),
+    base: Annotated[str, typer.Option(metavar="REV", help="Upstream's revision: sort every edit since by layer.")] = "",
+    issues: Annotated[Path, typer.Option(metavar="DIR", help="Where the reproductions are.")] = Path("issues"),
+    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+    state_folder: State = config.DEFAULT_STATE,
+) -> int:
+    """Check that a port is finished: workaround comments, scope, private names, reproductions, unrelated edits."""
+    from . import check_pipeline as pipeline
+
+    done = pipeline.check(path, base, state_folder, issues)
+    _terminal.show(pipeline.check_json(done) if as_json else "".join(pipeline.check_lines(done)))
+    return FOUND if done.complaints else OK
+
+
+def recheck(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="The tree of a port.")] = Path(),
+    issues: Annotated[Path, typer.Option(metavar="DIR", help="Where the reproductions are.")] = Path("issues"),
+    paddle_python: Annotated[str | None, typer.Option(metavar="P", help="The interpreter that has Paddle.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+) -> int:
+    """Run the kept reproductions against the Paddle that is installed now; list workarounds that can be deleted."""
+    from . import check_pipeline as pipeline
+
+    done = pipeline.recheck(path, issues, config.load(path, paddle_python=paddle_python).paddle_python)
+    _terminal.show(pipeline.recheck_json(done) if as_json else "".join(pipeline.recheck_lines(done)))
+    return FOUND if any(d.delete for d in done) else OK
 
 
 def _issues(done: Sequence[Done], emit: bool) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_lens import state
-from migrate_lens.errors import StateError
+from migrate_lens.errors import StateError, UsageError
 from migrate_lens.remedies import issue as bodies
 from migrate_lens.remedies import kept
 from migrate_lens.remedies.machine import facts
@@ -81,6 +81,8 @@ def issue(asked: Asked, progress: Progress) -> tuple[Done, ...]:
     Raises:
         LensError: there is no diagnosis, no such gap, no such language, or an interpreter is gone.
     """
+    if asked.language not in bodies.LANGUAGES:
+        raise UsageError(f"--lang {asked.language}: no such language", f"one of {', '.join(bodies.LANGUAGES)}")
     diagnosis = kept.load(asked.state)
     gaps = kept.chosen(diagnosis, asked.names, asked.everything)
     maker = _Maker(asked, diagnosis, progress)
