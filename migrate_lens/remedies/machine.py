@@ -32,11 +32,11 @@ def _cuda() -> str:
 
 
 def _system(shown: str) -> str:
-    release = (
-        platform.freedesktop_os_release().get("PRETTY_NAME", "") if hasattr(platform, "freedesktop_os_release") else ""
-    )
-    machine = platform.machine()
-    return f"{release} {machine}".strip() if release else re.sub(r"[-_.][\w.]*$", "", shown)
+    try:
+        release = platform.freedesktop_os_release().get("PRETTY_NAME", "")
+    except OSError:  # not a Linux, or one that does not say what it is
+        release = ""
+    return f"{release} {platform.machine()}".strip() if release else re.sub(r"[-_.][\w.]*$", "", shown)
 
 
 def _line(command: list[str]) -> str:

@@ -293,7 +293,8 @@ def unpacked(call: Troubled) -> Iterator[Candidate]:
 def gated(call: Troubled) -> Iterator[Candidate]:
     """A capability query or a setting that is not there: the answer that a runtime without it gives."""
     owner, name = call.missing
-    if not owner or not _constant(call) or any(tag(v) not in ("", "V", "D") for v in call.values):
+    known = call.site.form == ATTRIBUTE or all(tag(v) in ("", "V", "D") for v in call.values)
+    if not owner or not known or not _constant(call):
         return
     if call.site.form not in (FUNCTION, ATTRIBUTE):
         return
