@@ -14,7 +14,7 @@ from migrate_lens.remedies import kept
 from migrate_lens.remedies.checking import NATIVE, Complaint, check_tree, sources
 from migrate_lens.remedies.churn import Hunk, changed_lines, hunks
 from migrate_lens.remedies.todos import todos
-from migrate_lens.remedies.verify import run_files_under_paddle
+from migrate_lens.remedies.verify import UNDER_PADDLE, run_files_under_paddle
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def _again(record: Path, waiting: Sequence[tuple[str, int, str]], paddle: Path) 
     known = json.loads(record.read_text(encoding="utf-8"))
     names = known.get("files", [known["file"]])
     files = {name: (record.parent / name).read_text(encoding="utf-8") for name in names}
-    run = run_files_under_paddle(files, known["file"], paddle)
+    run = run_files_under_paddle(files, known["file"], paddle, known.get("switch", UNDER_PADDLE))
     if run.passed:
         delete = tuple(f"{name}:{line}" for name, line, api in waiting if api == known["api"])
         return Rechecked(known["id"], "passes", "Paddle does as torch does now", delete)

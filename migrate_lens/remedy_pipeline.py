@@ -18,10 +18,10 @@ from migrate_lens.remedies import kept
 from migrate_lens.remedies.machine import facts
 from migrate_lens.remedies.native import MAIN
 from migrate_lens.remedies.native_reproduce import NATIVE_LAYERS, projects, verified
-from migrate_lens.remedies.reproduce import NotReproduced, Reproduced, reproduce
+from migrate_lens.remedies.reproduce import LONGEST, NotReproduced, Reproduced, length, reproduce
 from migrate_lens.remedies.scrub import scrub
 from migrate_lens.remedies.synthesis import Recording, recording
-from migrate_lens.remedies.verify import CleanRun, Verdict, verify
+from migrate_lens.remedies.verify import IN_SCOPE, UNDER_PADDLE, CleanRun, Verdict, verify
 from migrate_lens.remedy_lab import NAME, BenchLab
 from migrate_lens.trace.bench import Bench
 from migrate_lens.trace.store import load as load_trace
@@ -123,7 +123,22 @@ class _Maker:
     def _made(self, gap: Mapping[str, Any], lab: BenchLab, heard: Sequence[Recording]) -> Done:
         if self._diagnosis.native and gap["layer"] in NATIVE_LAYERS:
             return self._built(gap, heard)
+        if gap["symptom"] == "scope":
+            return self._scoped(gap)
         return self._called(gap, lab, heard)
+
+    def _scoped(self, gap: Mapping[str, Any]) -> Done:
+        """Two files: a module that compat's scope names, and the program that imports it."""
+        torch, paddle = map(self._diagnosis.python, ("torch", "paddle"))
+        for text in kept.programs(self._diagnosis):
+            if length(text) > LONGEST:
+                continue
+            files = {"pkg.py": scrub(text, self._diagnosis.private), NAME: "import pkg\n"}
+            verdict = verify(files, NAME, torch, paddle, switch=IN_SCOPE)
+            failure = verdict.paddle[0].failure
+            if failure and verdict.holds(failure):
+                return self._kept(gap, files, NAME, verdict, failure, "raises", IN_SCOPE)
+        return Done(gap["id"], FAILED, f"no two-file package shows it; the evidence stays in {kept.REPORT}")
 
     def _built(self, gap: Mapping[str, Any], heard: Sequence[Recording]) -> Done:
         """A project that is compiled; the smallest that shows the failure."""
@@ -155,15 +170,16 @@ class _Maker:
         return self._kept(gap, {NAME: source}, NAME, verdict, made.sign.what, made.sign.how)
 
     def _kept(self, gap: Mapping[str, Any], files: Mapping[str, str], main: str, verdict: Verdict, failure: str,
-              how: str) -> Done:  # fmt: skip
+              how: str, switch: str = UNDER_PADDLE) -> Done:  # fmt: skip
         """Show or write what was verified."""
         body = self._body(gap, files, main, verdict)
         if not self._asked.emit:
             return Done(gap["id"], SHOWN, verdict.said, "", body, files[main])
         folder = self._asked.output / kept.slug(gap["id"])
+        version = self._diagnosis.report["environment"]["paddle"]["version"]
         record = {
             "id": gap["id"], "api": gap["api"], "symptom": gap["symptom"], "file": main, "failure": failure, "how": how,
-            "files": sorted(files), "paddle": self._diagnosis.report["environment"]["paddle"]["version"],
+            "files": sorted(files), "switch": switch, "paddle": version,
         }  # fmt: skip
         self._write(folder, gap, files, record, verdict, body)
         kept.note_reproduction(self._diagnosis, gap["id"], str(folder / main))

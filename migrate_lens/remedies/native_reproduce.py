@@ -51,11 +51,19 @@ def projects(
                 text = path.read_text(encoding="utf-8", errors="replace")
                 yield from (unit_project(cut, needle, own_entry="PyInit" in cut) for cut in cuts(text, line))
     check = _check(result) if has_result and gap["stage"] not in ("build", "import") else ""
-    raised = re.match(r"(?:raises )?(\w+(?:Error|Exception))\b", gap["actual"])
-    said = raised[1] if raised and gap["stage"] == "build" else needle
+    said = _said(gap, needle)
     whole = library_project(root, probe, "" if check else said, check)
     if whole is not None:
         yield whole
+
+
+def _said(gap: Mapping[str, Any], needle: str) -> str:
+    """What a build of the whole library must name: what setup raised, or the library that the linker misses."""
+    raised = re.match(r"(?:raises )?(\w+(?:Error|Exception))\b", gap["actual"])
+    missed = re.search(r"cannot find (-l\w+)", gap["actual"])
+    if missed:
+        return missed[1]
+    return raised[1] if raised and gap["stage"] == "build" else needle
 
 
 def needle_of(gap: Mapping[str, Any]) -> str:

@@ -16,6 +16,10 @@ TIMES = 3
 TIMEOUT, TIMEOUT_NATIVE = 120.0, 900.0
 # How anybody runs a file under Paddle's compat layer; nothing of ours is needed.
 UNDER_PADDLE = "import runpy, sys, paddle; paddle.enable_compat(); runpy.run_path(sys.argv[1], run_name='__main__')"
+# The same with compat for one package only.
+IN_SCOPE = (
+    "import runpy, sys, paddle; paddle.enable_compat(scope={'pkg'}); runpy.run_path(sys.argv[1], run_name='__main__')"
+)
 _TYPE = re.compile(r"^([A-Za-z_][\w.]*)(?::|$)")
 
 
@@ -64,7 +68,8 @@ def _same(one: str, other: str) -> bool:
     return one.rpartition(".")[2] == other.rpartition(".")[2]
 
 
-def verify(files: Mapping[str, str], main: str, torch: Path, paddle: Path, *, times: int = TIMES) -> Verdict:
+def verify(files: Mapping[str, str], main: str, torch: Path, paddle: Path, *, times: int = TIMES,
+           switch: str = UNDER_PADDLE) -> Verdict:  # fmt: skip
     """Run a reproduction in clean processes, in an empty folder, several times on each side.
 
     Args:
@@ -73,16 +78,17 @@ def verify(files: Mapping[str, str], main: str, torch: Path, paddle: Path, *, ti
         torch: interpreter with torch.
         paddle: interpreter with Paddle.
         times: how often on each side.
+        switch: how compat is switched on.
     """
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-        theirs = [pool.submit(_run, files, main, [str(paddle), "-c", UNDER_PADDLE, main]) for _ in range(times)]
+        theirs = [pool.submit(_run, files, main, [str(paddle), "-c", switch, main]) for _ in range(times)]
         ours = [pool.submit(_run, files, main, [str(torch), main]) for _ in range(times)]
         return Verdict(tuple(f.result() for f in ours), tuple(f.result() for f in theirs))
 
 
-def run_files_under_paddle(files: Mapping[str, str], main: str, paddle: Path) -> CleanRun:
+def run_files_under_paddle(files: Mapping[str, str], main: str, paddle: Path, switch: str = UNDER_PADDLE) -> CleanRun:
     """Run a project once under Paddle; compiling may take its time."""
-    return _run(files, main, [str(paddle), "-c", UNDER_PADDLE, main], TIMEOUT_NATIVE)
+    return _run(files, main, [str(paddle), "-c", switch, main], TIMEOUT_NATIVE)
 
 
 def passes_under_torch(files: Mapping[str, str], main: str, torch: Path) -> CleanRun:
