@@ -20,7 +20,7 @@ from migrate_lens.remedies.literals import Unwritable
 from migrate_lens.remedies.outcomes import shows, sign
 from migrate_lens.remedies.reproduce import Case, events_of
 from migrate_lens.remedies.slots import Edit, Site, apply, edit, fill, site_of
-from migrate_lens.remedies.sources import module, node_at
+from migrate_lens.remedies.sources import module, node_at, unchanged
 from migrate_lens.remedies.strategies import Candidate, Troubled, candidates
 from migrate_lens.remedies.synthesis import Recording, arguments, differentiated, drafts, shared
 
@@ -86,6 +86,8 @@ def _at(case: Case, event: Event, recorded: Recording, lab: Lab, known: list[Can
         missing: tuple[str, str]) -> Replacement | NoReplacement:  # fmt: skip
     node = node_at(event.place)
     parsed = module(event.place.path)
+    if parsed is None or not unchanged(event.place, Path(event.place.path).read_bytes()):
+        return NoReplacement(f"line {event.place.line}: the file has changed since; run migrate-lens diagnose again")
     if event.place.kind == "f":
         return _import(event, recorded, lab)
     site = site_of(event, node)
@@ -226,9 +228,15 @@ def _number(draft: Draft, call: Step) -> int:
 
 
 def agrees(want: Encoded, got: Encoded) -> bool:
-    """Whether a result is torch's, for a program that may ask for its Python type too."""
-    if difference(want, got) is not None:
+    """Whether a result is torch's, for a program that may ask for its Python type too.
+
+    A tuple does for a named tuple: whether the program asks for a field is seen when the stage runs again.
+    """
+    found = difference(want, got)
+    if found is not None and found.aspect != "type":
         return False
+    if tag(want) == "n" and tag(got) in ("n", "t"):
+        return len(want[-1]) == len(got[-1]) and all(map(agrees, want[-1], got[-1]))
     if tag(want) in ("L", "t") and tag(want) == tag(got):
         return len(want[1]) == len(got[1]) and all(agrees(w, g) for w, g in zip(want[1], got[1], strict=True))
     return bool(tag(want)) or type(want) is type(got)

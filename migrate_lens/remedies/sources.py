@@ -70,6 +70,15 @@ def _plain(alias: ast.alias) -> tuple[str, str, str]:
     return top, f"import {alias.name}", top
 
 
+def unchanged(place: Place, data: bytes) -> bool:
+    """Whether a file still has at a place what was recorded there."""
+    lines = data.removeprefix(b"\xef\xbb\xbf").splitlines()
+    if place.line > len(lines):
+        return False
+    text = lines[place.line - 1][place.column :].decode("utf-8", errors="replace")
+    return text.startswith(place.text.removesuffix(" ...").strip())
+
+
 def node_at(place: Place) -> ast.AST | None:
     """The node at a place: from its file, else from the text that was recorded of it."""
     found = module(place.path)

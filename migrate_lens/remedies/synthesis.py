@@ -162,6 +162,9 @@ def _call(event: Event, node: ast.Call | None, heard: Recording) -> Iterator[Dra
     if func is not None and root(func):
         statement, dotted = binding(event.place, root(func))
         if dotted.partition(".")[0] == FRAMEWORK:
+            if dotted == FRAMEWORK != root(func):  # `import torch as t` says nothing that `import torch` does not
+                plain = FRAMEWORK + ast.unparse(func)[len(root(func)) :]
+                yield Draft((f"import {FRAMEWORK}",), (Step(CALL, plain, target, given),), results)
             step = Step(CALL, ast.unparse(func), target, given)
             yield Draft((statement,), (step,), results)
             yield Draft(framework_imports(event.place), (step,), results)

@@ -16,6 +16,7 @@ from migrate_lens.remedies import recipes
 from migrate_lens.remedies.fixing import Replacement
 from migrate_lens.remedies.patches import Comment, diff, patched
 from migrate_lens.remedies.slots import METHOD, Site, apply, edit, fill, site_of
+from migrate_lens.remedies.sources import unchanged
 from migrate_lens.remedies.strategies import Candidate
 
 _COMMENT = Comment("me", "torch.add", "it raises", "the operator takes numbers", "put it back")
@@ -137,3 +138,10 @@ def test_a_signature_says_names_and_defaults() -> None:
 
 def test_slots_are_filled_by_number() -> None:
     assert fill("{1}.f({0}, {{x}})".replace("{{x}}", "{0}"), ["a", "b"]) == "b.f(a, a)"
+
+
+def test_a_file_that_changed_since_is_not_touched(tmp_path: Path) -> None:
+    place = Place("m", str(tmp_path / "m.py"), 2, 4, 2, 19, "m", (), "torch.add(x, 1)")
+    assert unchanged(place, b"import torch\ny = torch.add(x, 1)\n")
+    assert not unchanged(place, b"import torch\n# new\ny = torch.add(x, 1)\n")
+    assert not unchanged(place, b"import torch\n")
