@@ -1,4 +1,4 @@
-"""Cost as ratios within one run: models and a script in, traced against plain seconds and a diagnosis against its parts out.
+"""Cost as ratios within one run: models and a script in, traced against plain time and a diagnosis against its parts.
 
 usage: python benchmarks/cost.py MODELS.jsonl [--rounds N]
 
@@ -129,6 +129,26 @@ def models(bench: Bench, path: Path, folder: Path, rounds: int) -> None:
         print(f"{row['id']:14} {cells[0]:28} {cells[1]}", flush=True)
 
 
+def whole_programs(bench: Bench, path: Path, rounds: int) -> None:
+    """The run of each model's whole program (its import, making the model, one pass), traced against plain."""
+    print(f"{'program':14} {'torch traced / plain':28} paddle traced / plain")
+    for row in map(json.loads, path.read_text().splitlines()):
+        file = path.parent / row["file"]
+        library = discover(file, [f"{file.stem}:make"])
+        setting = Setting(library, dict.fromkeys(Runtime, ()), (file.stem,), 120.0)
+        cells = [program(bench, setting, runtime, rounds) for runtime in (Runtime.TORCH, Runtime.PADDLE)]
+        print(f"{row['id']:14} {cells[0]:28} {cells[1]}", flush=True)
+
+
+def program(bench: Bench, setting: Setting, runtime: Runtime, rounds: int) -> str:
+    probe, took = setting.library.probes[0], {True: list[float](), False: list[float]()}
+    for _ in range(rounds):
+        for observe in (False, True):
+            took[observe].append(bench.run(setting, runtime, probe, observe=observe).fate.seconds)
+    low, high = statistics.median(took[False]), statistics.median(took[True])
+    return f"{high / low:.2f}x ({low * 1e3:.0f} -> {high * 1e3:.0f} ms)"
+
+
 def larger(bench: Bench, folder: Path, rounds: int) -> None:
     """Programs of the sizes that people run: a 50-layer perceptron, a residual network, a 6-layer encoder."""
     for name, body in LARGER.items():
@@ -171,6 +191,7 @@ def main() -> int:
         whole(Path(name), options.rounds)
         with Worker(python, "torch") as torch, Worker(python, "paddle") as paddle:
             bench = Bench(torch, paddle, Path(name))
+            whole_programs(bench, options.models.resolve(), options.rounds + 2)
             models(bench, options.models, Path(name), options.rounds)
             larger(bench, Path(name), options.rounds)
     return 0

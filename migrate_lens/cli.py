@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
-from . import __version__, cli_remedies, config, state
+from . import __version__, audit_command, cli_remedies, config, state
 from .errors import LensError, StateError, UsageError
 from .reports import FORMATS, text
 
@@ -322,3 +322,4 @@ def _progress() -> Callable[[str], None]:
 
 
 cli_remedies.register(app, _print, _progress)
+audit_command.register(app, _print, _say)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..model import Report
-from . import json, markdown, text
+from . import json, markdown, sarif, text
 
 FORMATS: dict[str, Callable[[Report], str]] = {
     "text": text.render,
     "json": json.render,
     "markdown": markdown.render,
+    "sarif": sarif.render,
 }

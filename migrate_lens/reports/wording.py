@@ -169,7 +169,7 @@ def next_steps(report: Report) -> list[tuple[str, str]]:
             ),
             ("or name another program", _diagnose(target, "--probe PROGRAM")),
         ]
-    steps = [("what a gap's rule means, and what to do", f"migrate-lens explain {rule}") for rule in _rules(report)[:3]]
+    steps = _with_gaps(report) if report.gaps else []
     if any(gap.decision is Decision.NARROW_SCOPE for gap in report.gaps):
         steps.insert(0, ("shrink or extend the scope before anything else", _diagnose(target, "--scope PACKAGE")))
     if report.library.probes_from == "imports":
@@ -177,9 +177,16 @@ def next_steps(report: Report) -> list[tuple[str, str]]:
     return steps
 
 
+def _with_gaps(report: Report) -> list[tuple[str, str]]:
+    """The commands that go on from the gaps of this diagnosis."""
+    first = shlex.quote(report.gaps[0].id)
+    steps = [("what a gap means and what to do about it", f"migrate-lens explain {first}")]
+    if any(gap.decision in (Decision.ISSUE, Decision.BOTH) for gap in report.gaps):
+        steps.append(("reproductions that were run on both sides, to file", "migrate-lens issue --emit --all"))
+    if any(gap.decision in (Decision.WORKAROUND, Decision.BOTH, Decision.NOTE) for gap in report.gaps):
+        steps.append(("workarounds that were tried on both sides, as patches", "migrate-lens fix"))
+    return steps
+
+
 def _diagnose(target: str, flags: str) -> str:
     return f"migrate-lens diagnose {target} {flags}"
-
-
-def _rules(report: Report) -> list[str]:
-    return list(dict.fromkeys(gap.rule for gap in report.gaps if gap.rule and gap.layer is not Layer.UNCLASSIFIED))
