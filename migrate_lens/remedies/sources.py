@@ -27,14 +27,17 @@ class Module:
     names: dict[str, tuple[str, str]]
 
 
-@lru_cache(maxsize=64)
 def module(path: str) -> Module | None:
     """Read a file; None where it is gone or does not parse."""
     try:
-        tree = ast.parse(Path(path).read_bytes())
+        return _parsed(Path(path).read_bytes())
     except (OSError, SyntaxError, ValueError):
         return None
-    return of_tree(tree)
+
+
+@lru_cache(maxsize=64)
+def _parsed(data: bytes) -> Module:
+    return of_tree(ast.parse(data))
 
 
 def of_tree(tree: ast.Module) -> Module:

@@ -95,11 +95,20 @@ def again(
 
 
 @strategy
+def without_in_place(call: Troubled) -> Iterator[Candidate]:
+    """A layer or a function of the neural network library without its request to save memory."""
+    site = call.site
+    if site.form == FUNCTION and "inplace" in site.keywords and call.api.startswith("torch.nn."):
+        number = site.keywords.index("inplace")
+        yield Candidate("argument", _without(site, number), "in place saves memory, the result is the same")
+
+
+@strategy
 def positional(call: Troubled) -> Iterator[Candidate]:
     """Keywords that are known under another name are given by position."""
     site = call.site
-    if site.form not in (FUNCTION, METHOD) or not any(site.keywords):
-        return
+    if site.form not in (FUNCTION, METHOD) or not any(site.keywords) or "inplace" in site.keywords:
+        return  # a flag by position may land on another parameter, and nothing would show it
     first = next(i for i, k in enumerate(site.keywords) if k)
     for stop in range(first + 1, len(site.keywords) + 1):
         names = ("",) * stop + site.keywords[stop:]
@@ -116,15 +125,6 @@ def renamed(call: Troubled) -> Iterator[Candidate]:
         other = {"dim": "axis", "keepdim": "keepdims", "input": "x"}
         names = tuple(other.get(k, k) for k in site.keywords)
         yield Candidate("argument", again(site, keywords=names), "torch takes this keyword too")
-
-
-@strategy
-def without_in_place(call: Troubled) -> Iterator[Candidate]:
-    """A layer or a function of the neural network library without its request to save memory."""
-    site = call.site
-    if site.form == FUNCTION and "inplace" in site.keywords and call.api.startswith("torch.nn."):
-        number = site.keywords.index("inplace")
-        yield Candidate("argument", _without(site, number), "in place saves memory, the result is the same")
 
 
 def _without(site: Site, number: int) -> str:
