@@ -20,11 +20,12 @@ from migrate_lens.remedies.expect import checks
 from migrate_lens.remedies.lab import Lab, Trial
 from migrate_lens.remedies.large import plain_large
 from migrate_lens.remedies.literals import Unwritable
-from migrate_lens.remedies.outcomes import ACCEPTS, DIFFERS, RAISES, Sign, shows, sign
+from migrate_lens.remedies.outcomes import ACCEPTS, DIES, DIFFERS, HANGS, RAISES, Sign, shows, sign
 from migrate_lens.remedies.reduce import DRAFT_PASSES, PROGRAM_PASSES, Budget, reduce
 from migrate_lens.remedies.synthesis import Recording, differentiated, drafts, shared, stated
 
 LONGEST = 25
+_PATIENCE = 10
 _EVENTS = 4
 _CALL_BUDGET, _PROGRAM_BUDGET = (40, 5.0), (90, 10.0)
 _RESEED = "import torch\ntorch.manual_seed(20241)\n"
@@ -250,6 +251,8 @@ def _finished(case: Case, lab: Lab, text: Text, same: _Same, budget: Budget, *, 
 
 
 def _as_expected(found: Sign, wanted: Sign) -> bool:
+    if wanted.how == HANGS:
+        return found.how == DIES and found.what == "SIGALRM"
     if wanted.how in (DIFFERS, ACCEPTS):
         return found.how == RAISES and found.what == "AssertionError"
     return found == wanted
@@ -276,6 +279,9 @@ def same_gap(case: Case, found: frozenset[tuple[str, str]]) -> bool:
 def _candidates(lab: Lab, text: Text, same: _Same, *, whole: bool) -> Iterator[str]:
     """The program with each way to say what is expected, plainest first."""
     base = "\n".join(text.lines)
+    if same.sign.how == HANGS:
+        yield _ended(text)
+        return
     if same.sign.how == ACCEPTS:
         yield from _refusals(text, same.sign.what)
         return
@@ -292,6 +298,13 @@ def _candidates(lab: Lab, text: Text, same: _Same, *, whole: bool) -> Iterator[s
             yield from ("\n".join((base, *c)) + "\n" for c in checks(expression, want[index], got[index]))
     if same.sign.how != DIFFERS:
         yield base + "\n"
+
+
+def _ended(text: Text) -> str:
+    """A program that never returns ends itself, so that whoever runs it need not wait."""
+    last = max((n for n, line in enumerate(text.lines, 1) if line.startswith(("import ", "from "))), default=0)
+    alarm = (f"signal.alarm({_PATIENCE})  # the call below does not return under Paddle",)
+    return "\n".join(("import signal", *text.lines[:last], *alarm, *text.lines[last:])) + "\n"
 
 
 def _random(lab: Lab, text: Text) -> bool:
