@@ -20,7 +20,7 @@ from migrate_lens.classify import classify
 from migrate_lens.investigate import baseline, investigate
 from migrate_lens.library import discover
 from migrate_lens.model import Gap, Outcome, Runtime, Stage
-from migrate_lens.remedies.fixing import NoReplacement, agrees, find
+from migrate_lens.remedies.fixing import NoReplacement, Replacement, agrees, find
 from migrate_lens.remedies.patches import Comment, patched
 from migrate_lens.remedies.reproduce import Case, NotReproduced, Reproduced, reproduce
 from migrate_lens.remedies.synthesis import Recording, recording
@@ -55,9 +55,11 @@ def one(bench: Bench, lab: BenchLab, path: Path) -> list[tuple[Gap, Reproduced |
 def fixed(bench: Bench, lab: BenchLab, path: Path) -> tuple[bool, bool, str]:
     """Whether a workaround is offered, whether the case then gives torch's result on both sides, and what was found."""
     gaps, heard = diagnose(bench, path)
-    groups, said = [], []
+    groups: list[tuple[tuple[Replacement, ...], Comment]] = []
+    said: list[str] = []
     for gap in gaps:
-        found = find(Case(gap.id, gap.api, str(gap.symptom), gap.sites, gap.actual), heard, lab)
+        before = [one for made, _ in groups for one in made]
+        found = find(Case(gap.id, gap.api, str(gap.symptom), gap.sites, gap.actual), heard, lab, before)
         if isinstance(found, NoReplacement):
             said.append(f"{gap.id}: {found.reason}")
         else:

@@ -125,7 +125,8 @@ class _Fixer:
         if gap["layer"] in NATIVE_LAYERS and self._diagnosis.native:
             found = bridges.find(gap, self._root)
         else:
-            found = find(kept.case_of(gap), self._heard, self._lab)
+            before = [one for made in self._made.values() for one in made]
+            found = find(kept.case_of(gap), self._heard, self._lab, before)
         if isinstance(found, NoReplacement):
             return Fixed(gap["id"], NONE, found.reason)
         if any(not one.path.resolve().is_relative_to(self._root.resolve()) for one in found):

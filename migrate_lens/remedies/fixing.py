@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from migrate_lens.encoded import Encoded, difference, tag
-from migrate_lens.events import Event
+from migrate_lens.events import Event, Place
 from migrate_lens.remedies import importing
 from migrate_lens.remedies import recipes as _recipes
 from migrate_lens.remedies.drafts import TEMPLATE, Draft, Step, write
@@ -19,7 +19,7 @@ from migrate_lens.remedies.large import plain_large
 from migrate_lens.remedies.literals import Unwritable
 from migrate_lens.remedies.outcomes import shows, sign
 from migrate_lens.remedies.reproduce import Case, events_of
-from migrate_lens.remedies.slots import Edit, Site, apply, edit, fill, site_of
+from migrate_lens.remedies.slots import Edit, Site, apply, edit, fill, site_of, span
 from migrate_lens.remedies.sources import module, node_at, unchanged
 from migrate_lens.remedies.strategies import Candidate, Troubled, candidates
 from migrate_lens.remedies.synthesis import Recording, arguments, differentiated, drafts, shared
@@ -46,8 +46,17 @@ class NoReplacement:
     reason: str
 
 
-def find(case: Case, heard: Sequence[Recording], lab: Lab) -> tuple[Replacement, ...] | NoReplacement:
-    """A replacement for every recorded site of a gap; one that works at one site is tried first at the next."""
+def find(
+    case: Case, heard: Sequence[Recording], lab: Lab, before: Sequence[Replacement] = ()
+) -> tuple[Replacement, ...] | NoReplacement:
+    """A replacement for every recorded site of a gap; one that works at one site is tried first at the next.
+
+    Args:
+        case: the gap.
+        heard: torch's traces.
+        lab: where candidates are tried.
+        before: replacements of earlier gaps, which a whole program is tried with.
+    """
     found: list[Replacement] = []
     known: list[Candidate] = []
     places = [(e, r) for e, r in events_of(case, heard) if e.api == case.api and _at_a_site(e, case)][:_SITES]
@@ -55,7 +64,7 @@ def find(case: Case, heard: Sequence[Recording], lab: Lab) -> tuple[Replacement,
         places = [(e, r) for e, r in places if "k" in e.flags]  # it is the class that is missing, not its calls
     missing = _missing(case, lab) if places else ("", "")
     for event, recorded in places:
-        one = _at(case, event, recorded, lab, known, missing)
+        one = _at(case, event, recorded, lab, known, missing, [*before, *found])
         if isinstance(one, NoReplacement):
             return one
         found.append(one)
@@ -83,19 +92,22 @@ def _missing(case: Case, lab: Lab) -> tuple[str, str]:
 
 
 def _at(case: Case, event: Event, recorded: Recording, lab: Lab, known: list[Candidate],
-        missing: tuple[str, str]) -> Replacement | NoReplacement:  # fmt: skip
+        missing: tuple[str, str], before: Sequence[Replacement]) -> Replacement | NoReplacement:  # fmt: skip
     node = node_at(event.place)
     parsed = module(event.place.path)
     if parsed is None or not unchanged(event.place, Path(event.place.path).read_bytes()):
         return NoReplacement(f"line {event.place.line}: the file has changed since; run migrate-lens diagnose again")
     if event.place.kind == "f":
         return _import(event, recorded, lab)
+    gate = _assignment(event, parsed.tree, missing)
+    if gate is not None:
+        return gate
     site = site_of(event, node)
     if site is None or parsed is None or event.what != "call":
         return NoReplacement(f"line {event.place.line}: no call with plain arguments stands there")
     call = Troubled(case.api, case.symptom, site, _values(event, recorded, site), event.value, missing)
     data = Path(event.place.path).read_bytes()
-    for base in _tests(case, event, recorded, lab, data):
+    for base in _tests(case, event, recorded, lab, data, before):
         for candidate in _first(known, candidates(call)):
             template = _in_its_names(candidate.template, parsed.names)
             if not _spelled(candidate, parsed.names):
@@ -105,6 +117,34 @@ def _at(case: Case, event: Event, recorded: Recording, lab: Lab, known: list[Can
             if _sound(data, made) and base.holds(one, site, lab):
                 return one
     return NoReplacement(f"line {event.place.line}: nothing that was tried gives torch's result on both sides")
+
+
+def _assignment(event: Event, tree: ast.Module, missing: tuple[str, str]) -> Replacement | None:
+    """A setting below a name that is not there: set only where it is there."""
+    owner, name = missing
+    place = event.place
+    if not owner or place.kind != "a":
+        return None
+    for node in ast.walk(tree):
+        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+        if isinstance(target, ast.Attribute) and _stands_at(target.value, place):
+            path = Path(place.path)
+            data = path.read_bytes()
+            start, end = span(data, target)
+            gate = f'if hasattr({owner}, "{name}"): '
+            why = "a setting of the runtime; the gate opens by itself when the name is there"
+            return Replacement(
+                path,
+                Edit(start, end, gate + data[start:end].decode()),
+                Candidate("feature_gate", gate, why),
+                place.line,
+            )
+    return None
+
+
+def _stands_at(node: ast.expr, place: Place) -> bool:
+    where = (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
+    return where == (place.line, place.column, place.end_line, place.end_column)
 
 
 def _import(event: Event, recorded: Recording, lab: Lab) -> Replacement | NoReplacement:
@@ -128,14 +168,17 @@ def _values(event: Event, recorded: Recording, site: Site) -> tuple[Encoded, ...
     return values if len(values) == len(site.nodes) else (("O", ""),) * len(site.nodes)
 
 
-def _tests(case: Case, event: Event, recorded: Recording, lab: Lab, data: bytes) -> Iterator[_Base | _Whole]:
+def _tests(
+    case: Case, event: Event, recorded: Recording, lab: Lab, data: bytes, before: Sequence[Replacement]
+) -> Iterator[_Base | _Whole]:
     """How candidates are tried: on the call alone where that shows the gap, then in the whole program."""
     with contextlib.suppress(Unwritable):
         base = next(_bases(case, event, recorded, lab), None)
         if base is not None:
             yield base
     if event.place.module == "__main__" and recorded.trace.ending.has_value:
-        yield _Whole(data, recorded.trace.ending.value)
+        here = tuple(one for one in before if one.path == Path(event.place.path))
+        yield _Whole(data, recorded.trace.ending.value, here)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +187,7 @@ class _Whole:
 
     data: bytes
     want: Encoded
+    before: tuple[Replacement, ...] = ()
 
     def holds(self, one: Replacement, site: Site, lab: Lab) -> bool:
         """Whether the program gives torch's result on both sides."""
@@ -151,7 +195,9 @@ class _Whole:
 
     def runs(self, one: Replacement, lab: Lab) -> bool:
         """Whether the program with a replacement gives torch's result on both sides."""
-        text = with_prelude(apply(self.data, [one.edit]), self.data, one).decode("utf-8", errors="replace")
+        text = with_prelude(apply(self.data, [*(b.edit for b in self.before), one.edit]), self.data, one).decode(
+            "utf-8", errors="replace"
+        )
         trial = lab.both(text)
         return all(side.finished and agrees(self.want, side.ending.value) for side in (trial.torch, trial.paddle))
 

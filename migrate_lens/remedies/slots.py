@@ -158,6 +158,8 @@ def apply(data: bytes, edits: Sequence[Edit]) -> bytes:
     for one in sorted(edits, key=lambda e: (e.start, -e.end)):
         if not done or one.start >= done[-1].end:
             done.append(one)
+        elif one.start == one.end == done[-1].start:
+            done[-1] = replace(done[-1], text=one.text + done[-1].text)
         else:
             inner = data[one.start : one.end].decode("utf-8", errors="surrogateescape")
             done[-1] = replace(done[-1], text=done[-1].text.replace(inner, one.text, 1))

@@ -145,3 +145,10 @@ def test_a_file_that_changed_since_is_not_touched(tmp_path: Path) -> None:
     assert unchanged(place, b"import torch\ny = torch.add(x, 1)\n")
     assert not unchanged(place, b"import torch\n# new\ny = torch.add(x, 1)\n")
     assert not unchanged(place, b"import torch\n")
+
+
+def test_a_comment_stands_above_a_statement_that_begins_with_the_edit(tmp_path: Path) -> None:
+    source = b"import torch\ntorch.add(x, 1)\n"
+    text = patched(source, [([_replacement(tmp_path / "m.py", source)], _COMMENT)]).decode()
+    assert text.splitlines()[1].startswith("# TODO(me)")
+    assert text.splitlines()[-1] == "(x + 1)"
