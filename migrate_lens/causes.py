@@ -15,7 +15,7 @@ from migrate_lens.compare.divergences import Divergence, divergences
 from migrate_lens.compare.findings import node_name
 from migrate_lens.compare.gradients import culprit, references
 from migrate_lens.compare.outcome import disagreement, ending_said, own_frame, recorded
-from migrate_lens.encoded import Difference, tag, tensors
+from migrate_lens.encoded import SEQUENCES, Difference, tag, tensors
 from migrate_lens.events import Event, Trace
 from migrate_lens.model import Probe, Runtime, Symptom
 from migrate_lens.trace.bench import Bench, Run, Setting
@@ -79,7 +79,12 @@ def promote(trial: Trial, soft: Sequence[Divergence], *, alone: bool, after: Dif
     groups = list(_groups(soft).values())
     if alone and len(groups) == 1:
         return groups[0]
-    return [d for group in _needed(trial, groups) for d in group]
+    needed = [d for group in _needed(trial, groups) for d in group]
+    if any(d.symptom is Symptom.STATE for d in needed):
+        # Whatever lists the state shows what making the layer did: the layer is the cause.
+        made = [d for d in soft if d.symptom is Symptom.STATE and "k" in d.want.flags and d not in needed]
+        return [*made, *needed]
+    return needed
 
 
 def _needed(trial: Trial, groups: list[Group]) -> list[Group]:
@@ -127,16 +132,27 @@ def as_shown(kept: Sequence[Divergence], promoted: Sequence[Divergence], natural
     if ending.how != "raised" or recorded(natural.trace, ending.value) is not None:
         return list(kept)
     frame = own_frame(ending.frames, natural.trace)
-    alone = len({d.want.key for d in promoted}) == 1
+    kinds = [d for d in kept if d.got.what == "call" and (not d.hard or _other_kind(d))]
+    here = [d for d in kinds if frame is not None and near(d, frame)]
+    # Where none stands in the failing statement, the last of them was on its way there.
+    to_blame = here or [d for d in kinds if d in promoted or d.hard][-1:]
     shown = []
     for d in kept:
-        other_kind = not d.hard or tag(d.want.value) != tag(d.got.value)
-        here = frame is not None and near(d, frame)
-        if d.got.what == "call" and other_kind and (here or (alone and not d.hard)):
+        if d in to_blame:
             actual = f"{d.actual}, then {ending_said(ending)}"
             d = replace(d, symptom=Symptom.EXCEPTION, detail=ending.value["types"][0], actual=actual)
         shown.append(d)
     return shown
+
+
+def _other_kind(divergence: Divergence) -> bool:
+    """Whether the two sides returned things of different kinds, at the top or one container deep."""
+    want, got = divergence.want.value, divergence.got.value
+    if tag(want) != tag(got):
+        return True
+    if not tag(want) or tag(want) not in SEQUENCES or len(want[-1]) != len(got[-1]):
+        return False
+    return any(tag(w) != tag(g) for w, g in zip(want[-1], got[-1], strict=True))
 
 
 def pin_backward(trial: Trial, kept: list[Divergence]) -> list[Divergence]:

@@ -213,7 +213,8 @@ def _largest(want: NDArray[Any], got: NDArray[Any]) -> str:
 def _sequences(want: Encoded, got: Encoded, values: bool) -> Difference | None:
     left, right = want[-1], got[-1]
     if len(left) != len(right):
-        return Difference("shape", bool(tensors(want)), describe(want), describe(got))
+        hard = bool(tensors(want))
+        return Difference("shape" if hard else "value", hard, describe(want), describe(got))
     found = _gravest(difference(one, other, values=values) for one, other in zip(left, right, strict=True))
     if found is None and want[0] == "n" and got[0] != "n":
         found = Difference("type", False, f"named tuple ({', '.join(want[2])})", "tuple" if got[0] == "t" else "list")

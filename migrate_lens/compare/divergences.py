@@ -14,6 +14,8 @@ _ASPECTS = {
     "shape": Symptom.SHAPE, "dtype": Symptom.DTYPE, "device": Symptom.DEVICE, "value": Symptom.VALUE,
     "type": Symptom.VALUE, "gradient": Symptom.GRADIENT, "state": Symptom.STATE,
 }  # fmt: skip
+# What lists a layer's parameters and buffers by name.
+_STATE = frozenset(("state_dict", "named_parameters", "named_buffers", "load_state_dict"))
 _ANY = frozenset(("Exception", "BaseException"))
 
 
@@ -122,8 +124,11 @@ def _divergence(want: Event, got: Event, found: Difference) -> Divergence:
     if _says_absent(want, got):
         return Divergence(want, got, Symptom.MISSING_API, "", found.hard, found.expected, found.actual)
     symptom = _ASPECTS[found.aspect]
-    if want.api.endswith(".grad") and symptom is Symptom.VALUE:
+    last = want.api.rpartition(".")[2]
+    if last == "grad" and symptom is Symptom.VALUE:
         symptom = Symptom.GRADIENT
+    if last in _STATE and not found.hard:
+        symptom = Symptom.STATE
     return Divergence(want, got, symptom, found.aspect, found.hard, found.expected, found.actual)
 
 

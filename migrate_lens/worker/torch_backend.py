@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import torch
@@ -24,6 +25,19 @@ class TorchBackend(Backend):
         )
         self._dtypes.update({torch.complex64: "complex64", torch.complex128: "complex128"})
         self._plain = frozenset((torch.Tensor, torch.nn.Parameter))
+
+    def foreign(self, kind: type) -> bool:
+        # Nodes of the autograd graph (MulBackward0) say that they are builtins; they are torch.autograd.graph.Node.
+        known = self._foreign.get(kind)
+        if known is None:
+            known = super().foreign(kind)
+            if not known and kind.__module__ == "builtins" and kind.__name__ not in vars(builtins):
+                known = self._foreign[kind] = issubclass(kind, torch.autograd.graph.Node)
+        return known
+
+    def type_name(self, kind: type) -> str:
+        node = kind.__module__ == "builtins" and self.foreign(kind)
+        return "torch.autograd.graph.Node" if node else super().type_name(kind)
 
     def look(self, value: Any) -> Encoded:
         dtype = self._dtypes[value.dtype]

@@ -101,7 +101,7 @@ def _note(numbers: list[float], changed: list[float]) -> str:
         (("t", [tensor([1.0])]), tensor([1.0]), "shape", True),
         (tensor([1.0]), ("t", [tensor([1.0]), tensor([1.0])]), "value", True),
         (("t", [tensor([1.0])]), ("t", []), "shape", True),
-        (("t", [1]), ("t", []), "shape", False),
+        (("t", [1]), ("t", []), "value", False),
         (("n", "R", ("v", "i"), [1, 2]), ("t", [1, 2]), "type", False),
         (("N", "int64", (1,), b"\1" + b"\0" * 7), ("N", "int64", (1,), b"\2" + b"\0" * 7), "value", True),
         (("Z", (1, 2)), ("Z", (1, 3)), "value", False),
