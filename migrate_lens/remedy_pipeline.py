@@ -125,7 +125,8 @@ class _Maker:
             return self._built(gap, heard)
         if gap["symptom"] == "scope":
             return self._scoped(gap)
-        return self._called(gap, lab, heard)
+        done = self._called(gap, lab, heard)
+        return self._built(gap, heard) if done.outcome == FAILED and self._diagnosis.native else done
 
     def _scoped(self, gap: Mapping[str, Any]) -> Done:
         """Two files: a module that compat's scope names, and the program that imports it."""

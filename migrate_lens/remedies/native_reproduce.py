@@ -45,6 +45,12 @@ def projects(
         has_result: whether it has one.
     """
     needle = needle_of(gap)
+    behind = re.findall(r"[\w./-]+\.(?:h|hpp|cuh)\b", "\n".join(gap["evidence"]))
+    needle = (
+        "|".join(dict.fromkeys((needle, *(h for h in behind if "/" in h and not (root / h).exists()))))
+        if behind
+        else needle
+    )
     if gap["stage"] in ("build", "import"):
         for path, line in _places(gap, root, needle):
             if path.suffix in _SOURCES:
@@ -81,7 +87,7 @@ def _places(gap: Mapping[str, Any], root: Path, needle: str) -> list[tuple[Path,
         return found[:2]
     for path in sorted(p for p in root.rglob("*") if p.suffix in _SOURCES):
         for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-            if needle and re.search(rf"\b{re.escape(needle)}\b", line):
+            if needle and re.search(rf"\b{re.escape(needle.partition('|')[0])}\b", line):
                 return [(path, number)]
     return found
 
@@ -118,4 +124,4 @@ def _named(needle: str, output: str) -> bool:
     if not needle:
         return True
     errors = [x for x in output.splitlines() if re.search(r"error:|undefined symbol|cannot find|Error\b", x)]
-    return any(needle in line for line in errors)
+    return any(one in line for one in needle.split("|") for line in errors)

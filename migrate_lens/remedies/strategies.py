@@ -306,9 +306,14 @@ def gated(call: Troubled) -> Iterator[Candidate]:
 
 
 def _constant(call: Troubled) -> bool:
-    """Whether the answer depends on nothing but the runtime: no answer at all, or every argument a literal."""
+    """Whether the answer depends on nothing but the runtime: none, yes or no for literals, or a constant of a literal.
+
+    A number or a text that a call returns may change while the program runs, so it is no constant.
+    """
     if call.want is None:
         return True
+    if call.site.form == FUNCTION and not isinstance(call.want, bool):
+        return False
     return not tag(call.want) and all(_fixed(node) for node in call.site.nodes)
 
 
