@@ -50,12 +50,12 @@ def lookup(base: Any, attribute: str) -> Any:
 
 def make(recorder: Recorder) -> dict[str, Any]:
     """The helpers by the names under which rewritten code finds them."""
-    return {**_calls(recorder), **_operators(recorder), **_statements(recorder)}
+    return {**_calls(recorder), **_reads(recorder), **_operators(recorder), **_statements(recorder)}
 
 
 def _calls(recorder: Recorder) -> dict[str, Any]:
     backend, visits, origin, invoke = recorder.backend, recorder.visits, recorder.origin, recorder.invoke
-    tensor, layer, foreign, own = backend.tensor, backend.module, backend.foreign, backend.own
+    tensor = backend.tensor
 
     def call(number: int, func: Any, /, *args: Any, **kwargs: Any) -> Any:
         visits[number] += 1
@@ -63,7 +63,7 @@ def _calls(recorder: Recorder) -> dict[str, Any]:
         if kind == USER or (kind == OTHER and not recorder.concerns((*args, *kwargs.values()))):
             return func(*args, **kwargs)
         if kind == CONTAINER and recorder.open(func, args, kwargs):
-            return through(number, func, args[0], "")
+            return _through(recorder, number, func, args[0], "")
         return invoke(number, func, None, args, kwargs, None)
 
     def method(number: int, base: Any, attribute: str, /, *args: Any, **kwargs: Any) -> Any:
@@ -79,37 +79,46 @@ def _calls(recorder: Recorder) -> dict[str, Any]:
         except AttributeError as error:
             return recorder.absent(number, base, attribute, error, args)
         if "." in attribute and isinstance(getattr(func, "__self__", None), _VALUES):
-            func = through_value(number, base, attribute)
+            func = _through_value(recorder, number, base, attribute)
         kind = origin(func)
         if kind == USER:
             return func(*args, **kwargs)
         if kind == CONTAINER and recorder.open(func, args, kwargs):
-            return through(number, func, args[0], "")
+            return _through(recorder, number, func, args[0], "")
         if kind == OTHER and not recorder.concerns((*args, *kwargs.values())):
             return func(*args, **kwargs)
         name = _method_name(recorder, number, base, func, attribute)
         return invoke(number, func, base if isinstance(base, tensor) else None, args, kwargs, name)
 
-    def through_value(number: int, base: Any, attribute: str) -> Any:
-        """``torch.__version__.split``: what is read on the way to a method of a plain value is an attribute read."""
-        head, _, tail = attribute.rpartition(".")
-        value = lookup(base, head)
-        node = recorder.nodes[number]
-        value = str(value) if isinstance(value, str) else value
-        return getattr(recorder.observed(number, node.name.rpartition(".")[0] if node else head, value), tail)
+    return {nodes.CALL: call, nodes.METHOD: method, nodes.BIND: Bound}
 
-    def through(number: int, container: Any, value: Any, path: str) -> Any:
-        """A Sequential layer by layer, so that a difference is named by the layer that makes it."""
-        for index, child in enumerate(container):
-            at = f"{path}.{index}" if path else str(index)
-            kind = origin(child)
-            if kind == USER:
-                value = child(value)
-            elif kind == CONTAINER and recorder.open(child, (value,), {}):
-                value = through(number, child, value, at)
-            else:
-                value = invoke(number, child, None, (value,), {}, None, at)
-        return value
+
+def _through_value(recorder: Recorder, number: int, base: Any, attribute: str) -> Any:
+    """``torch.__version__.split``: what is read on the way to a method of a plain value is an attribute read."""
+    head, _, tail = attribute.rpartition(".")
+    value = lookup(base, head)
+    node = recorder.nodes[number]
+    value = str(value) if isinstance(value, str) else value
+    return getattr(recorder.observed(number, node.name.rpartition(".")[0] if node else head, value), tail)
+
+
+def _through(recorder: Recorder, number: int, container: Any, value: Any, path: str) -> Any:
+    """A Sequential layer by layer, so that a difference is named by the layer that makes it."""
+    for index, child in enumerate(container):
+        at = f"{path}.{index}" if path else str(index)
+        kind = recorder.origin(child)
+        if kind == USER:
+            value = child(value)
+        elif kind == CONTAINER and recorder.open(child, (value,), {}):
+            value = _through(recorder, number, child, value, at)
+        else:
+            value = recorder.invoke(number, child, None, (value,), {}, None, at)
+    return value
+
+
+def _reads(recorder: Recorder) -> dict[str, Any]:
+    backend, visits = recorder.backend, recorder.visits
+    tensor, layer, foreign, own = backend.tensor, backend.module, backend.foreign, backend.own
 
     def attribute(number: int, base: Any, name: str, /) -> Any:
         kind = type(base)
@@ -132,7 +141,7 @@ def _calls(recorder: Recorder) -> dict[str, Any]:
         api = node.name if node and "." in node.name else recorder.method_name(number, base, name)
         return recorder.observed(number, api, value)
 
-    return {nodes.CALL: call, nodes.METHOD: method, nodes.ATTRIBUTE: attribute, nodes.BIND: Bound}
+    return {nodes.ATTRIBUTE: attribute}
 
 
 def _method_name(recorder: Recorder, number: int, base: Any, func: Any, attribute: str) -> str | None:
