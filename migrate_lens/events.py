@@ -112,7 +112,7 @@ class Trace:
         values: tensors that no recorded call made, by (serial, version).
         users: modules that import torch.
         refused: modules that could not be observed, and why.
-        strays: modules that hold the other framework.
+        answers: imports of torch: (place, ``torch`` or ``proxy``).
         failures: failures of single modules or tests: (name, failure, frames).
         gradients: by event, the gradient that reached each tensor of its result, by index.
     """
@@ -124,6 +124,6 @@ class Trace:
     values: dict[tuple[int, int], Encoded]
     users: tuple[str, ...]
     refused: tuple[tuple[str, str], ...]
-    strays: tuple[tuple[str, str], ...]
+    answers: tuple[tuple[Place, str], ...]
     failures: tuple[tuple[str, Any, tuple[Frame, ...]], ...]
     gradients: dict[Key, dict[int, Encoded]]

@@ -17,6 +17,7 @@ from migrate_lens.compare.blame import UNEXPLAINED, blame
 from migrate_lens.compare.divergences import Divergence, divergences
 from migrate_lens.compare.findings import api_of, collect, first_divergence, node_name, site_of
 from migrate_lens.compare.outcome import disagreement, ending_said
+from migrate_lens.compare.scope import leaks
 from migrate_lens.encoded import Difference
 from migrate_lens.events import Trace
 from migrate_lens.model import (
@@ -86,8 +87,9 @@ def investigate(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base
     differs = disagreement(base.trace.ending, natural.trace.ending)
     found = list(divergences(base.trace, natural.trace)) if observed else []
     done = _stage(natural, stage, probe, differs)
+    strays = leaks(natural.trace, setting.scope, stage, setting.library)
     if differs is None and not any(d.hard for d in found):
-        return Investigation((done,), (), _summary(base, natural, probe, ""), None, base)
+        return Investigation((done,), strays, _summary(base, natural, probe, ""), None, base)
     stages, scope = _global_too(bench, setting, stage, probe, base, natural, differs)
     if not observed or stop_at_first:
         findings = _only_first(base, natural, found, differs, stage, setting)
@@ -98,7 +100,7 @@ def investigate(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base
         progress(f"{stage}: {probe.spec} under paddle, going on past each gap")
         base = bench.run(setting, Runtime.TORCH, probe, values=True)
         findings, summary = _everything(bench, setting, stage, probe, base, natural, differs)
-    findings = (*scope, *findings)
+    findings = (*strays, *scope, *findings)
     first = first_divergence(base.trace, natural.trace, found, natural.in_flight_api) if findings else None
     return Investigation((done, *stages), findings, summary, first, base)
 

@@ -26,17 +26,18 @@ class _Reader:
         self.events: list[Event] = []
         self.values: dict[tuple[int, int], Encoded] = {}
         self.ending = Ending("died", None)
-        self.users: tuple[list[str], list[tuple[str, str]], list[tuple[str, str]]] = ([], [], [])
+        self.users: tuple[list[str], list[tuple[str, str]]] = ([], [])
+        self.answers: list[tuple[Place, str]] = []
         self.gradients: dict[Key, dict[int, Encoded]] = {}
         self.failures: list[tuple[str, Any, tuple[Frame, ...]]] = []
 
     def read(self, in_flight: int, frames: list[tuple[Any, ...]]) -> Trace:
         for frame in frames:
             self._one(frame)
-        users, refused, strays = self.users
+        users, refused = self.users
         return Trace(
             tuple(self.events), self.ending, self.places.get(in_flight), tuple(self.places.values()), self.values,
-            tuple(users), tuple(refused), tuple(strays), tuple(self.failures),
+            tuple(users), tuple(refused), tuple(self.answers), tuple(self.failures),
             self.gradients,
         )  # fmt: skip
 
@@ -50,7 +51,9 @@ class _Reader:
             has = frame[1] in ("finished", "parts") and frame[3]
             self.ending = Ending(frame[1], frame[2], has, _frames(frame[3]) if frame[1] == "raised" else ())
         elif kind == "users":
-            self.users = (frame[1], frame[2], frame[3])
+            self.users = (frame[1], frame[2])
+        elif kind == "answered":
+            self.answers.append((self.places[frame[1]], frame[2]))
         elif kind == "module failed":
             self.failures.append((frame[1], frame[2], _frames(frame[3])))
         elif kind == "grad":

@@ -223,6 +223,7 @@ def _statements(recorder: Recorder) -> dict[str, Any]:
             loaded = importlib.import_module(module)
         except ImportError as error:
             return recorder.absent_import(number, module, names, error)
+        recorder.answered(number, loaded)
         if names == ("*",):
             return recorder.starred(number, module, loaded)
         return [_one(number, loaded, module, name) for name in names]
@@ -246,6 +247,7 @@ def _statements(recorder: Recorder) -> dict[str, Any]:
         except ImportError as error:
             loaded = recorder.absent_import(number, module, (), error)[0]
         else:
+            recorder.answered(number, loaded)
             recorder.imported(number, module, loaded, "")
         return loaded if aliased else importlib.import_module(module.partition(".")[0])
 

@@ -86,7 +86,7 @@ def run(job: Job, backend: Backend, seed: Any) -> None:
         journal.write(("outcome", "exited", error.code if isinstance(error.code, int | None) else str(error.code), []))
     except BaseException as error:  # noqa: BLE001 - the worker's edge: a program may raise anything, and that is its outcome
         journal.write(("outcome", "raised", failure_of(error), _frames(error)))
-    journal.write(("users", instrumenter.users, instrumenter.refused, _strays(job)))
+    journal.write(("users", instrumenter.users, instrumenter.refused))
     journal.close()
 
 
@@ -236,23 +236,3 @@ def _frames(error: BaseException) -> list[tuple[str, int, int, int, int, str, bo
     if isinstance(error, SyntaxError) and error.filename:
         found.append((error.filename, error.lineno or 0, error.lineno or 0, 0, 0, "", False))
     return [(*f[:6], i == len(found) - 1) for i, f in enumerate(found)]
-
-
-def _strays(job: Job) -> list[tuple[str, str]]:
-    """Modules that hold the other framework: (module, the framework it got)."""
-    if not job["runtime"].startswith("paddle"):
-        return []
-    found = []
-    for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] in ("torch", "paddle", "migrate_lens") or not isinstance(module, types.ModuleType):
-            continue
-        for value in list(vars(module).values()):
-            if (
-                isinstance(value, types.ModuleType)
-                and value.__name__ == "torch"
-                and hasattr(value, "_C")
-                and not hasattr(value, "_original_module")
-            ):
-                found.append((name, "torch"))
-                break
-    return found

@@ -9,6 +9,7 @@ Frames (see ``migrate_lens.wire``), in the order in which things happened:
 written, flags, healed)``                                             a call returned
 ``("raise", node, visit, sub, api, inputs, error, healed)``           a call raised
 ``("absent", node, visit, sub, api, error, healed)``                  a name or attribute was not there
+``("answered", node, who)``                                           ``torch`` or ``proxy`` answered an import of torch
 ``("handed", node, visit, sub)``                                      a stand-in answered with torch's value
 ``("grad", node, visit, sub, index, encoded)``                         the gradient that reached a result's tensor
 ``("state", node, visit, sub, state)``                                a layer's state before a call, changed unseen
@@ -286,6 +287,10 @@ class Recorder(Naming):
         name = names[0] if names else ""
         self.not_there(number, f"{module}.{name}" if name else module, error, None, name)
         return []
+
+    def answered(self, number: int, module: Any) -> None:
+        """Record which framework answered an import of torch: a proxy, or real torch."""
+        self.journal.write(("answered", number, "proxy" if hasattr(module, "_original_module") else "torch"))
 
     def imported(self, number: int, api: str, value: Any, name: str) -> Any:
         """Record what an import handed out."""
