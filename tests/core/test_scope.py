@@ -48,8 +48,8 @@ def test_a_leak_out_of_the_scope_is_found_although_the_outcome_agrees(tmp_path: 
     (tmp_path / "lib" / "smoke.py").write_text("import torch\nimport lazylib\nresult = lazylib.ones(2)\n")
     (tmp_path / "state").mkdir()
     options = config.load(
-        tmp_path / "lib", torch_python=sys.executable, paddle_python=sys.executable, scope=["elsewhere"], keep_torch=True,
-        state=tmp_path / "state",
+        tmp_path / "lib", torch_python=sys.executable, paddle_python=sys.executable, scope=["elsewhere"],
+        keep_torch=True, state=tmp_path / "state",
     )  # fmt: skip
     report = pipeline.diagnose(options, lambda line: None)
     assert [(g.symptom, g.decision) for g in report.gaps] == [(Symptom.SCOPE, Decision.NARROW_SCOPE)]
