@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 import textwrap
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
@@ -51,6 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(f"{error.filename or 'the system'}: {error.strerror or error}", "see that it can be used")
     except KeyboardInterrupt:
         code = INTERRUPTED
+    except Exception:  # noqa: BLE001 - the command line's edge: status 1 means gaps, so a fault of ours must not end in it
+        traceback.print_exc()
+        return _complain("this is a fault of migrate-lens, not of your library", "report it with the lines above")
     if code == INTERRUPTED:
         _say("interrupted")
     return code if isinstance(code, int) else NO_GAPS

@@ -372,3 +372,11 @@ def test_no_color_is_respected(lib: Path) -> None:
 def test_json_on_a_terminal_is_not_coloured(lib: Path) -> None:
     shown = _on_terminal(_command("diagnose", str(lib), "--format", "json"), NO_COLOR="")
     assert json.loads(shown.partition("\n")[2])["schema"] == 1
+
+
+def test_a_fault_of_ours_does_not_end_in_the_status_of_gaps(lib: Path, pipeline: Pipeline, capsys: Capture) -> None:
+    pipeline.error = ValueError("a bug")
+    assert main(["diagnose", str(lib)]) == 2
+    shown = capsys.readouterr().err
+    assert "ValueError: a bug" in shown
+    assert "fault of migrate-lens" in shown
