@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from migrate_lens.compare.blame import near
 from migrate_lens.compare.divergences import Divergence, divergences
 from migrate_lens.compare.findings import node_name
-from migrate_lens.compare.gradients import culprit, references
+from migrate_lens.compare.gradients import culprit
 from migrate_lens.compare.outcome import disagreement, ending_said, own_frame, recorded
-from migrate_lens.encoded import SEQUENCES, Difference, tag, tensors
+from migrate_lens.encoded import SEQUENCES, Difference, references, tag, tensors
 from migrate_lens.events import Event, Trace
 from migrate_lens.model import Probe, Runtime, Symptom
 from migrate_lens.trace.bench import Bench, Run, Setting
@@ -120,10 +120,10 @@ def written_later(divergence: Divergence, base: Run) -> bool:
     want = divergence.want
     if divergence.detail == "in place" or any(tag(v) == "N" for v in (*want.inputs, want.value)):
         return True
-    shared = {serial for serial, _ in want.serials} | set(references(want.inputs))
+    shared = {serial for serial, _ in want.serials} | _serials(want)
     events = base.trace.events
     later = events[events.index(want) + 1 :]
-    return any(e.written and shared & set(references(e.inputs)) for e in later)
+    return any(e.written and shared & _serials(e) for e in later)
 
 
 def as_shown(kept: Sequence[Divergence], promoted: Sequence[Divergence], natural: Run) -> list[Divergence]:
@@ -198,10 +198,15 @@ def _raising(trial: Trial, divergence: Divergence) -> Event | None:
     return None
 
 
+def _serials(event: Event) -> set[int]:
+    """Serials of the tensors that an event was given."""
+    return {serial for serial, _ in references(event.inputs)}
+
+
 def _in_graph(event: Event, differentiable: set[int]) -> bool:
     """Whether a call has a backward: it makes a tensor with a gradient from one that has one."""
     made = event.what == "call" and tag(event.value) == "T" and event.value[5] and "=" not in event.flags
-    return bool(made and differentiable & set(references(event.inputs)))
+    return bool(made and differentiable & _serials(event))
 
 
 def _differentiable(trace: Trace) -> set[int]:

@@ -145,6 +145,20 @@ def tensors(value: Encoded) -> list[Encoded]:
     return []
 
 
+def references(inputs: Iterable[Encoded], *, nested: bool = True) -> list[tuple[int, int]]:
+    """Serials and versions of the tensors among recorded inputs, in order; ``nested`` looks into inner containers."""
+    found: list[tuple[int, int]] = []
+    for value in inputs:
+        kind = tag(value)
+        if kind == "#":
+            found.append((value[1], value[2]))
+        elif kind == "kw":
+            found.extend(references([value[2]], nested=nested))
+        elif kind in ("L", "t"):
+            found.extend(references(value[1]) if nested else [(v[1], v[2]) for v in value[1] if tag(v) == "#"])
+    return found
+
+
 def close(want: NDArray[Any], got: NDArray[Any], dtype: str) -> bool:
     """Whether two arrays of one shape agree: exactly for integers and bools, within tolerance for floats."""
     if dtype not in RTOL:

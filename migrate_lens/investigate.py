@@ -26,7 +26,6 @@ from migrate_lens.model import (
     Key,
     Outcome,
     Probe,
-    ProbeKind,
     Runtime,
     Site,
     Stage,
@@ -254,8 +253,3 @@ def _kinded(finding: Finding, ours: dict[str, str], theirs: dict[str, str]) -> F
                 finding, facts={**finding.facts, "missing_module": missing, "module": name if missing else ""}
             )
     return finding
-
-
-def probe_of_imports(spec: str, modules: tuple[str, ...]) -> Probe:
-    """A probe that imports modules."""
-    return Probe(ProbeKind.IMPORTS, spec, None, modules)

@@ -20,6 +20,7 @@ from migrate_lens.model import (
     Environment,
     Finding,
     FirstDivergence,
+    Key,
     Library,
     Outcome,
     Probe,
@@ -29,6 +30,7 @@ from migrate_lens.model import (
     Skipped,
     Stage,
     StageResult,
+    Symptom,
     TraceSummary,
 )  # fmt: skip
 from migrate_lens.state import write
@@ -183,7 +185,7 @@ class _Climb:
             self.skipped.extend(Skipped(name, f"does not import under torch: {fate}") for name, fate in failed.items())
             probe = replace(probe, modules=tuple(m for m in probe.modules if m not in failed))
             if not probe.modules:
-                result = replace(result, outcome=Outcome.FAILED, detail=next(iter(self.skipped[-1:])).reason)
+                result = replace(result, outcome=Outcome.FAILED, detail=self.skipped[-1].reason)
             else:
                 run, result, observed = baseline(self.bench, self.setting, stage, probe)
         if result.outcome is not Outcome.PASSED and not given:
@@ -292,7 +294,5 @@ def _of_unbuilt(finding: Finding, unbuilt: tuple[str, ...]) -> bool:
 
 def _unexplained(result: StageResult) -> Finding:
     """A build that fails under Paddle and that no diagnostic explains: never silent."""
-    from migrate_lens.model import Key, Symptom
-
     key = Key(Symptom.COMPILE_ERROR, "the build under paddle", str(result.outcome))
     return Finding(key, Stage.BUILD, (), "builds", result.detail, {"build_step": "setup_py"}, (result.detail,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from migrate_lens.classify.decide import decide
 from migrate_lens.classify.rules import Rule, facts_of, load_rules, match
@@ -52,6 +53,4 @@ def _told(*found: Rule | None) -> str:
 
 
 def _renamed(gap: Gap, number: int) -> Gap:
-    from dataclasses import replace
-
     return replace(gap, id=f"{gap.id}:{number}")

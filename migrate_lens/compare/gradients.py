@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate_lens.encoded import difference, tensors
+from migrate_lens.encoded import difference, references, tensors
 from migrate_lens.events import Event, Trace
 
 
@@ -34,24 +34,9 @@ def _differs_at(event: Event, want: Trace, got: Trace) -> bool:
 
 def _takes(consumer: Event, producer: Event) -> bool:
     serials = {serial for serial, _ in producer.serials}
-    return any(serial in serials for serial in references(consumer.inputs))
+    return any(serial in serials for serial, _ in references(consumer.inputs))
 
 
 def _makes(event: Event) -> bool:
     """Whether an event makes a tensor that takes part in the graph, and is not its receiver handed back."""
     return any(t[5] for t in tensors(event.value)) and "=" not in event.flags
-
-
-def references(inputs: tuple[object, ...]) -> list[int]:
-    """Serials of the tensors among recorded inputs."""
-    found: list[int] = []
-    for value in inputs:
-        if not isinstance(value, tuple):
-            continue
-        if value[0] == "#":
-            found.append(value[1])
-        elif value[0] in ("L", "t"):
-            found.extend(references(tuple(value[1])))
-        elif value[0] == "kw":
-            found.extend(references((value[2],)))
-    return found

@@ -10,7 +10,7 @@ import builtins
 import weakref
 from typing import Any
 
-from migrate_lens.encoded import Encoded, difference, tag, tensors
+from migrate_lens.encoded import Encoded, difference, references, tag, tensors
 from migrate_lens.wire import Journal
 from migrate_lens.worker.failures import parameters
 from migrate_lens.worker.nodes import Node
@@ -128,7 +128,7 @@ class Healer(Recorder):
         if not self._everything:
             return
         given = (base, *args) if base is not None else args
-        wanted = _references(want[5])
+        wanted = references(want[5], nested=False)
         operands = self.tensors((*given, *kwargs.values()))
         if len(wanted) != len(operands):
             return
@@ -346,21 +346,6 @@ def torch_error(want: Frame) -> Exception:
         if isinstance(kind, type) and issubclass(kind, Exception):
             return kind(failure["message"])
     return RuntimeError(failure["message"])
-
-
-def _references(inputs: list[Encoded]) -> list[tuple[int, int]]:
-    """Serials and versions of the tensors among recorded inputs, in order."""
-    found: list[tuple[int, int]] = []
-    for value in inputs:
-        if not isinstance(value, tuple):
-            continue
-        if value[0] == "#":
-            found.append((value[1], value[2]))
-        elif value[0] in ("L", "t"):
-            found.extend((v[1], v[2]) for v in value[1] if isinstance(v, tuple) and v[0] == "#")
-        elif value[0] == "kw":
-            found.extend(_references([value[2]]))
-    return found
 
 
 def make(backend: Any, journal: Journal, reference: str, everything: bool, spare: list[str], skip: list[str]) -> Healer:
