@@ -21,6 +21,7 @@ from migrate_lens.compare.scope import leaks
 from migrate_lens.encoded import Difference
 from migrate_lens.events import Trace
 from migrate_lens.model import (
+    Fact,
     Finding,
     FirstDivergence,
     Key,
@@ -33,10 +34,13 @@ from migrate_lens.model import (
     Symptom,
     TraceSummary,
 )  # fmt: skip
+from migrate_lens.reaching import reaching
 from migrate_lens.trace.bench import Bench, Run, Setting
 
 # How many deadly calls are stepped over in one diagnosis of a probe.
 _DEATHS = 8
+_PUBLIC = ("", ".Tensor", ".nn", ".nn.functional", ".linalg", ".special", ".fft", ".utils", ".autograd", ".incubate")
+_PRIVATE = ("._C_ops", ".base.core", ".framework.core")
 Progress = Callable[[str], None]
 
 
@@ -183,15 +187,16 @@ def _everything(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base
     soft = [d for d in found if not d.hard]
     trial = Trial(bench, setting, probe, base, deadly, healed_seconds=healed.fate.seconds)
     promoted = promote(trial, soft, alone=not hard and not deaths, after=after, differs=differs)
-    kept = as_shown([*hard, *promoted], promoted, natural)
-    findings = [*deaths, *collect(pin_backward(trial, kept), stage, setting.library)]
+    kept = pin_backward(trial, as_shown([*hard, *promoted], promoted, natural))
+    findings = [*deaths, *collect(kept, stage, setting.library)]
     if not findings or (after is not None and not promoted and not (healed.died or healed.fate.timed_out)):
         named = {f.key.api for f in findings}
         blamed = blame(base.trace, healed.trace, after or differs or UNEXPLAINED, stage, setting.library)
         missing = any(f.key.symptom is Symptom.MISSING_API for f in findings)
         # What a stand-in cannot do (a loader yields nothing) explains an outcome better than the nearest call does.
         findings += [f for f in blamed if f.key.api not in named and not (missing and f.key.detail == "outcome")]
-    return _with_kinds(bench, setting, findings), _summary(base, healed, probe, _stopped(healed, after))
+    findings = _with_kinds(bench, setting, reaching(trial, natural, healed, kept, findings))
+    return tuple(findings), _summary(base, healed, probe, _stopped(healed, after))
 
 
 def _stopped(healed: Run, after: Difference | None) -> str:
@@ -231,25 +236,32 @@ def _death(base: Run, run: Run, stage: Stage, setting: Setting) -> Finding:
     return Finding(key, stage, (site,), "returns", actual, {"detail": key.detail}, (f"in flight: {place.text}",))
 
 
-def _with_kinds(bench: Bench, setting: Setting, findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Add, to what is missing, whether the missing part of its name is a module in torch."""
+def _with_kinds(bench: Bench, setting: Setting, findings: Sequence[Finding]) -> list[Finding]:
+    """Add, to what is missing, whether the missing part is a module in torch, and what Paddle has for it."""
     absent = [f for f in findings if f.key.symptom is Symptom.MISSING_API and not f.facts.get("on_object")]
     absent = [f for f in absent if f.key.api.startswith("torch")]
     names = sorted({".".join(f.key.api.split(".")[:n]) for f in absent for n in range(2, f.key.api.count(".") + 2)})
     if not names:
-        return tuple(findings)
+        return list(findings)
+    others = sorted({name for f in absent for name in _counterparts(f.key.api)})
     ours = bench.ask(setting, Runtime.TORCH, names)
-    theirs = bench.ask(setting, Runtime.PADDLE_GLOBAL, names)
-    return tuple(_kinded(f, ours, theirs) if f in absent else f for f in findings)
+    theirs = bench.ask(setting, Runtime.PADDLE_GLOBAL, [*names, *others])
+    return [_kinded(f, ours, theirs) if f in absent else f for f in findings]
+
+
+def _counterparts(api: str) -> list[str]:
+    """Where Paddle may have what torch has under a name: public places first, then its own."""
+    last = api.rpartition(".")[2]
+    return [f"paddle{place}.{last}" for place in _PUBLIC] + [f"paddle{place}.{last}" for place in _PRIVATE]
 
 
 def _kinded(finding: Finding, ours: dict[str, str], theirs: dict[str, str]) -> Finding:
     parts = finding.key.api.split(".")
+    has = next((name for name in _counterparts(finding.key.api) if theirs.get(name)), "")
     for length in range(2, len(parts) + 1):
         name = ".".join(parts[:length])
         if not theirs.get(name):
             missing = ours.get(name) == "module"
-            return replace(
-                finding, facts={**finding.facts, "missing_module": missing, "module": name if missing else ""}
-            )
+            facts: dict[str, Fact] = {"missing_module": missing, "module": name if missing else "", "counterpart": has}
+            return replace(finding, facts={**finding.facts, **facts})
     return finding

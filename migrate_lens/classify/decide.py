@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from migrate_lens.classify.counterparts import remedies
 from migrate_lens.model import Category, Decision, Finding, Symptom
+from migrate_lens.private import private_name
 
+SEMANTICS = "the library's semantics would change"
+PRIVATE = "a Paddle private API would be needed"
 _BEHAVES_DIFFERENTLY = frozenset((
     Symptom.SHAPE, Symptom.DTYPE, Symptom.DEVICE, Symptom.LAYOUT, Symptom.ALIAS, Symptom.VALUE, Symptom.GRADIENT,
     Symptom.STATE, Symptom.EXCEPTION, Symptom.CRASH, Symptom.TIMEOUT, Symptom.SCHEMA, Symptom.DISPATCH,
@@ -62,7 +66,9 @@ def _conditions(finding: Finding) -> Iterator[Settled]:
     yield Settled(
         "it wraps one incompatibility point", files <= 1 and sites <= 3, f"{sites} site(s) in {files} file(s)"
     )
-    yield Settled("it touches only this library's local path", True, "the patch is made at the call sites")
+    outside = bool(finding.facts.get("outside"))
+    where = "the call stands in another package" if outside else "the patch is made at the call sites"
+    yield Settled("it touches only this library's local path", not outside, where)
     whole = finding.key.symptom not in (Symptom.CRASH, Symptom.TIMEOUT)
     yield Settled("public API semantics stay", whole, f"symptom {finding.key.symptom}")
     yield Settled(
@@ -76,10 +82,36 @@ def _signals(finding: Finding, category: Category) -> Iterator[Settled]:
     yield Settled(
         "several core kernels would change for one gap", native, f"{files} native file(s)" if native else "no kernel"
     )
-    yield Settled("the library's semantics would change", False, "none of its own results is concerned")
-    yield Settled("a Paddle private API would be needed", False, "the remedies use public names only")
+    yield Settled(SEMANTICS, *_semantics(finding))
+    yield Settled(PRIVATE, *_private(finding))
     yield Settled("the same pattern stands in several files", files > 1, f"{files} file(s)")
     different = symptom in _BEHAVES_DIFFERENTLY
     yield Settled("the same call site behaves differently in the two frameworks", different, f"symptom {symptom}")
     public = category is Category.A
     yield Settled("the cause is public compat behaviour", public, f"category {category}")
+
+
+def _semantics(finding: Finding) -> tuple[bool, str]:
+    """Whether the library, left as it is, runs to its end and does something else: seen in runs, never guessed."""
+    reaches = finding.facts.get("reaches_result")
+    if reaches is None:
+        return False, "no run under Paddle ends well with another result that this could be seen to make"
+    if reaches:
+        return True, "the program ends well, and with this difference alone its result is another"
+    return False, "with this difference alone the program has torch's result"
+
+
+def _private(finding: Finding) -> tuple[bool, str]:
+    """Whether Paddle has what is missing under a private name only."""
+    known = remedies(finding.key.api)
+    bad = [name for text in known if (name := private_name(text))]
+    if known and len(bad) < len(known):
+        return False, "a known replacement names public API only"
+    if bad:
+        return True, f"the known replacement names {bad[0]}"
+    if finding.key.symptom is not Symptom.MISSING_API:
+        return False, f"symptom {finding.key.symptom}: the name itself is there"
+    counterpart = str(finding.facts.get("counterpart", ""))
+    if private_name(counterpart):
+        return True, f"Paddle has it as {counterpart} only"
+    return False, f"Paddle has {counterpart}" if counterpart else "no private name of Paddle's stands for it"

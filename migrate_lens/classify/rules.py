@@ -46,6 +46,9 @@ FACTS: Mapping[str, str] = {
     "known_to_torch": "the same unit compiles against torch's headers",
     "scoped_only": "the global runtime behaves and the scoped one does not",
     "include_chain": "the headers between the unit and the error",
+    "outside": "the call stands in a package that is not the library's own",
+    "reaches_result": "the program ends well under Paddle, and this difference alone gives it another result",
+    "counterpart": "the name under which Paddle has what is missing: a public one if there is one, else a private one",
     "message_kind": "what kind of diagnostic the compiler gave",
 }
 _SAYS = ("layer", "category", "decision")

@@ -52,6 +52,14 @@ def site_of(path: str, module: str, line: int, library: Library) -> Site:
     return Site(file.name, line)
 
 
+def is_outside(place: Place, library: Library) -> bool:
+    """Whether a place is in a package that is not the library's own."""
+    if place.module.partition(".")[0] in library.packages:
+        return False
+    roots = [root for root in (library.root, library.import_root) if Path(place.path).is_relative_to(root)]
+    return not any("site-packages" not in Path(place.path).relative_to(root).parts for root in roots)
+
+
 def api_of(trace: Trace, place: Place) -> str:
     """The torch name that was recorded at a place, or its source."""
     position = (place.module, place.line, place.column, place.end_line, place.end_column, place.kind)
@@ -67,7 +75,8 @@ def _finding(key: Key, members: Sequence[Divergence], stage: Stage, library: Lib
         evidence.append(f"torch's recorded result was handed over ({first.got.healed}), {len(members)} time(s)")
     if not first.hard:
         evidence.append("the program's outcome depends on it")
-    return Finding(key, stage, sites, first.expected, first.actual, facts_of(first), tuple(evidence))
+    facts = facts_of(first) | {"outside": all(is_outside(p, library) for p in places)}
+    return Finding(key, stage, sites, first.expected, first.actual, facts, tuple(evidence))
 
 
 def _where(divergence: Divergence, library: Library) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from migrate_lens.private import private_name
 from migrate_lens.remedies.todos import Todo, todos
 
 NATIVE = frozenset((".cc", ".cpp", ".cxx", ".cu", ".h", ".hpp", ".cuh"))
@@ -73,6 +74,7 @@ def check_text(name: str, text: str) -> Iterator[Complaint]:
         if todo.lacks:
             yield Complaint(name, todo.first, "todo", f"the workaround comment lacks {', '.join(todo.lacks)}")
     if native:
+        yield from _native(name, text)
         return
     try:
         tree = ast.parse(text)
@@ -82,6 +84,13 @@ def check_text(name: str, text: str) -> Iterator[Complaint]:
     yield from _swallowed(name, tree)
     yield from _paddle(name, tree, found)
     yield from _scopes(name, tree)
+
+
+def _native(name: str, text: str) -> Iterator[Complaint]:
+    for number, line in enumerate(text.splitlines(), 1):
+        found = private_name(line.partition("//")[0])
+        if found:
+            yield Complaint(name, number, "private_api", f"{found} is private to Paddle and may go without notice")
 
 
 # -- broad handlers ----------------------------------------------------------------------------------------------------
@@ -122,7 +131,7 @@ def _paddle(name: str, tree: ast.Module, found: list[Todo]) -> Iterator[Complain
     aliases = _aliases(tree)
     unmarked = []
     for node, dotted in _chains(tree, aliases):
-        if _is_private(dotted):
+        if private_name(dotted):
             yield Complaint(
                 name, node.lineno, "private_api", f"{dotted} is private to Paddle and may go without notice"
             )
@@ -176,12 +185,6 @@ def _chains(tree: ast.Module, aliases: dict[str, str]) -> Iterator[tuple[ast.exp
                 base = base.value
             if isinstance(base, ast.Name) and base.id in aliases:
                 yield node, ".".join((aliases[base.id], *reversed(parts)))
-
-
-def _is_private(dotted: str) -> bool:
-    parts = dotted.split(".")[1:]
-    hidden = any(p.startswith("_") and not p.startswith("__") for p in parts)
-    return hidden or parts[:1] in (["base"], ["fluid"]) or parts[:2] == ["framework", "core"]
 
 
 def _marked(tree: ast.Module, line: int, found: list[Todo]) -> bool:

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrate_lens.classify import classify
+from migrate_lens.classify import classify, counterparts
+from migrate_lens.classify.counterparts import remedies
 from migrate_lens.classify.decide import decide
 from migrate_lens.model import Category, Decision, Finding, Key, Layer, Site, Stage, Symptom
+from migrate_lens.private import private_name
 
 ONE = (Site("a.py", 1),)
 FOUR = tuple(Site("a.py", line) for line in range(4))
@@ -29,16 +31,10 @@ def held(reasons: tuple[str, ...], part: str) -> bool:
 
 POINT, BEHAVES = "wraps one incompatibility point", "same call site behaves differently"
 PUBLIC, SPREAD = "public compat behaviour", "stands in several files"
-CONDITIONS = (
-    POINT,
-    "only this library's local path",
-    "public API semantics stay",
-    "carries a TODO",
-)
-SIGNALS = (
-    "several core kernels", "library's semantics would change", "Paddle private API", SPREAD,
-    BEHAVES, PUBLIC,
-)  # fmt: skip
+SEMANTICS, PRIVATE = "library's semantics would change", "Paddle private API"
+LOCAL, STAY = "only this library's local path", "public API semantics stay"
+CONDITIONS = (POINT, LOCAL, STAY, "carries a TODO")
+SIGNALS = ("several core kernels", SEMANTICS, PRIVATE, SPREAD, BEHAVES, PUBLIC)
 
 
 @pytest.mark.parametrize(
@@ -52,12 +48,10 @@ SIGNALS = (
         (finding(sites=FOUR), Category.A, Decision.ISSUE, (POINT,), (PUBLIC,)),
         (finding(sites=FILES), Category.NONE, Decision.ISSUE, (POINT,), (SPREAD,)),
         (
-            finding("crash"), Category.NONE, Decision.ISSUE, ("public API semantics stay",),
-            (BEHAVES,),
+            finding("crash"), Category.NONE, Decision.ISSUE, (STAY,), (BEHAVES,),
         ),
         (
-            finding("timeout"), Category.A, Decision.ISSUE, ("public API semantics stay",),
-            (BEHAVES, PUBLIC),
+            finding("timeout"), Category.A, Decision.ISSUE, (STAY,), (BEHAVES, PUBLIC),
         ),
         (
             finding("compile_error", FILES, build_step="compile"), Category.NONE, Decision.ISSUE,
@@ -65,6 +59,20 @@ SIGNALS = (
         ),
         (finding("compile_error", ONE, build_step="compile"), Category.NONE, Decision.WORKAROUND, (), ()),
         (finding(sites=()), Category.NONE, Decision.WORKAROUND, (), ()),
+        (finding(reaches_result=True), Category.NONE, Decision.BOTH, (), (SEMANTICS,)),
+        (finding(reaches_result=False), Category.NONE, Decision.WORKAROUND, (), ()),
+        (finding(sites=FOUR, reaches_result=True), Category.NONE, Decision.ISSUE, (POINT,), (SEMANTICS,)),
+        (finding(counterpart="paddle._C_ops.f"), Category.NONE, Decision.BOTH, (), (PRIVATE,)),
+        (finding(counterpart="paddle.base.core.f"), Category.NONE, Decision.BOTH, (), (PRIVATE,)),
+        (finding(counterpart="paddle.linalg.f"), Category.NONE, Decision.WORKAROUND, (), ()),
+        (finding("value", counterpart="paddle._C_ops.f"), Category.NONE, Decision.BOTH, (), (BEHAVES,)),
+        (finding(sites=FILES, counterpart="paddle._C_ops.f"), Category.A, Decision.ISSUE, (POINT,),
+         (PRIVATE, SPREAD, PUBLIC)),
+        (finding(outside=True), Category.NONE, Decision.NOTE, (LOCAL,), ()),
+        (finding(outside=True), Category.A, Decision.ISSUE, (LOCAL,), (PUBLIC,)),
+        (finding("crash", FOUR, outside=True), Category.NONE, Decision.ISSUE, (POINT, LOCAL, STAY), (BEHAVES,)),
+        (finding("value", FILES, build_step="compile", reaches_result=True), Category.A, Decision.ISSUE, (POINT,),
+         ("several core kernels", SEMANTICS, SPREAD, BEHAVES, PUBLIC)),
     ],
 )  # fmt: skip
 def test_the_policy(
@@ -120,17 +128,39 @@ def test_private_behaviour_is_noted(symptom: str, sites: tuple[Site, ...]) -> No
     st.sampled_from([s for s in Symptom if s is not Symptom.SCOPE]),
     st.sampled_from([Category.A, Category.NONE]),
     st.lists(st.builds(Site, st.sampled_from(["a.py", "b.py", "c.py"]), st.integers(1, 9)), max_size=6).map(tuple),
-    st.sampled_from(["", "compile", "link"]),
-)
+    st.fixed_dictionaries({
+        "build_step": st.sampled_from(["", "compile", "link"]), "outside": st.booleans(),
+        "counterpart": st.sampled_from(["", "paddle.f", "paddle._C_ops.f"]),
+    }, optional={"reaches_result": st.booleans()}),
+)  # fmt: skip
 def test_a_workaround_has_all_conditions_and_an_issue_has_a_signal(
-    symptom: Symptom, category: Category, sites: tuple[Site, ...], step: str
+    symptom: Symptom, category: Category, sites: tuple[Site, ...], facts: dict[str, Any]
 ) -> None:
-    decision, reasons = decide(finding(symptom, sites, build_step=step), category)
+    decision, reasons = decide(finding(symptom, sites, **facts), category)
     conditions = all(held(reasons, c) for c in CONDITIONS)
     signals = any(held(reasons, s) for s in SIGNALS)
     assert (decision in (Decision.WORKAROUND, Decision.BOTH)) is conditions
     assert (decision in (Decision.ISSUE, Decision.BOTH)) is signals
     assert (decision is Decision.NOTE) is (not conditions and not signals)
+
+
+def test_a_known_replacement_with_public_names_makes_a_private_one_needless() -> None:
+    assert remedies("torch.max")
+    _, reasons = decide(finding(api="torch.max", counterpart="paddle._C_ops.max"), Category.A)
+    assert "no: a Paddle private API would be needed (a known replacement names public API only)" in " ".join(reasons)
+
+
+@pytest.mark.parametrize(("text", "private"), [
+    ("paddle.linalg.det(x)", ""), ("paddle._C_ops.det(x)", "paddle._C_ops.det"), ("x._PD_GetInner()", "_PD_GetInner"),
+    ("paddle.base.framework.Variable", "paddle.base.framework.Variable"), ("paddle.__version__", ""),
+    ("paddle.framework.core.eager", "paddle.framework.core.eager"), ("torch._C._nn.gelu(x)", ""),
+])  # fmt: skip
+def test_which_names_are_private_to_paddle(text: str, private: str) -> None:
+    assert private_name(text) == private
+
+
+def test_no_shipped_remedy_needs_a_private_name_of_paddle() -> None:
+    assert {api: text for api, texts in counterparts._known().items() for text in texts if private_name(text)} == {}
 
 
 def test_reasons_stand_in_the_evidence_of_the_gap() -> None:

@@ -81,6 +81,26 @@ def test_one_run_finds_every_gap(lab: Lab) -> None:
     assert any("handed over" in line for line in found.gap("torch.segment_reduce:missing_api").evidence)
 
 
+def test_what_reaches_the_result_of_the_program_is_said(lab: Lab) -> None:
+    """A number type that the result shows, and one that it does not."""
+    found = lab.diagnose(
+        """
+        import torch
+        a = torch.full((2,), 1)
+        b = torch.nn.functional.one_hot(torch.tensor([0, 1]), 3)
+        result = a * 2, int(b.sum())"""
+    )
+    facts = {f.key.api: f.facts.get("reaches_result") for f in found.investigation.findings}
+    assert facts == {"torch.full": True, "torch.nn.functional.one_hot": False}
+
+
+def test_a_program_that_stops_has_no_result_that_could_be_another(lab: Lab) -> None:
+    found = lab.diagnose("import torch\nresult = torch.segment_reduce(torch.ones(2), 'sum', lengths=torch.tensor([2]))")
+    (finding,) = found.investigation.findings
+    assert "reaches_result" not in finding.facts
+    assert finding.facts["counterpart"] == ""
+
+
 def test_gaps_behind_a_deadly_call_are_found(lab: Lab) -> None:
     found = lab.diagnose(
         """
