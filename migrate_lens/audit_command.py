@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from . import state
 from .errors import StateError, UsageError
 
 if TYPE_CHECKING:
@@ -78,12 +79,12 @@ def run(options: AuditOptions, say: Say) -> tuple[str, int]:
 
 def surface_of(options: AuditOptions, say: Say) -> Surface:
     """A saved surface, or what the interpreters have."""
-    from .audit import store, surface
+    from .audit import surface
 
     if options.surface:
         return surface.load(options.surface)
     torch, paddle = (interpreter(python) for python in (options.torch_python, options.paddle_python))
-    found = surface.installed(torch, paddle, store.cache_folder(), say)
+    found = surface.installed(torch, paddle, state.cache_folder(), say)
     if options.save_surface:
         surface.write(options.save_surface, found.document)
     return found
@@ -110,11 +111,11 @@ def report_of(options: AuditOptions, surface: Surface) -> AuditReport:
 
 def audit_one(path: str, options: AuditOptions, surface: Surface, known: object) -> LibraryAudit:
     """One path, wherever its sources come from."""
-    from .audit import baseline, report, store, tree
+    from .audit import baseline, report, tree
 
     with tree.opened(path) as found:
         only = baseline.changed_since(found.root, options.changed_since) if options.changed_since else None
-        kept = store.cache_folder() if options.cache else None
+        kept = state.cache_folder() if options.cache else None
         return report.audit_tree(found, surface, kept, known if isinstance(known, baseline.Known) else None, only)
 
 

@@ -128,6 +128,9 @@ def diagnose(
     state_folder: Annotated[
         Path | None, typer.Option("--state", metavar="DIR", help="Where results are kept [default: .migrate-lens].")
     ] = None,
+    cache: Annotated[
+        bool, typer.Option("--cache/--no-cache", help="Reuse builds of which nothing has changed.")
+    ] = True,
 ) -> int:
     """Build, import and run a library under torch and under Paddle, and name every gap."""
     options = config.load(
@@ -141,6 +144,7 @@ def diagnose(
         tests=tests,
         stop_at_first=stop_at_first,
         state=state_folder,
+        cache=cache,
     )
     return _diagnose(options, format, output)
 

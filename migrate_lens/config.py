@@ -33,6 +33,7 @@ class Options:
         tests: run the ``test`` stage too.
         stop_at_first: do not go on past the first gap.
         state: folder for the results of the last diagnosis.
+        cache: take builds from earlier diagnoses where nothing that they depend on has changed.
         configured: probes from the library's configuration file; ``probes`` win over them.
     """
 
@@ -47,6 +48,7 @@ class Options:
     stop_at_first: bool
     state: Path
     configured: tuple[str, ...] = ()
+    cache: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ def load(
     tests: bool | None = None,
     stop_at_first: bool = False,
     state: Path | None = None,
+    cache: bool = True,
 ) -> Options:
     """Merge flags over the configuration file of the library at ``path``; nothing is written or run.
 
@@ -97,6 +100,7 @@ def load(
         stop_at_first=stop_at_first,
         state=Path(os.path.abspath(DEFAULT_STATE if state is None else state.expanduser())),
         configured=_strings(file.get("probes")),
+        cache=cache,
     )
 
 

@@ -33,7 +33,7 @@ from migrate_lens.model import (
     Symptom,
     TraceSummary,
 )  # fmt: skip
-from migrate_lens.state import write
+from migrate_lens.state import cache_folder, write
 from migrate_lens.trace.bench import Bench, Run, Setting
 from migrate_lens.trace.worker import Worker
 
@@ -129,18 +129,23 @@ class _Climb:
         if library.build is None or not library.build.native or library.build.kind == "jit":
             return True
         self.progress("build: under torch")
-        ours = ladder.build_library(library, Runtime.TORCH, options.torch_python, self.folder, timeout=options.timeout)
+        shelf = ladder.Shelf(cache_folder() / "builds", fresh=not options.cache)
+        ours = ladder.build_library(
+            library, Runtime.TORCH, options.torch_python, self.folder, timeout=options.timeout, shelf=shelf
+        )
         self.stages.append(ours.result)
         self.notes.extend(ours.notes)
         if not ours.passed:
             return ours.result.outcome is Outcome.SKIPPED
         self.progress("build: under paddle")
         theirs = ladder.build_library(
-            library, Runtime.PADDLE, options.paddle_python, self.folder, timeout=options.timeout
+            library, Runtime.PADDLE, options.paddle_python, self.folder, timeout=options.timeout, shelf=shelf
         )
         self.stages.append(theirs.result)
         self.progress("build: looking at every unit")
-        report = ladder.compare_builds(library, ours, theirs, options.paddle_python, self.folder, options.timeout)
+        report = ladder.compare_builds(
+            library, ours, theirs, options.paddle_python, self.folder, options.timeout, shelf
+        )
         self.findings.extend(report.findings)
         self.notes.extend([*theirs.notes, *report.notes])
         self._installed(ours.target, theirs.target)

@@ -122,3 +122,12 @@ def check_output(path: Path) -> None:
             _touch(path.resolve().parent)
     except OSError as error:
         raise UsageError(f"--output: cannot write into {path.parent}: {error.strerror}", "name another file") from error
+
+
+def cache_folder() -> Path:
+    """Where caches go: ``MIGRATE_LENS_CACHE``, else the user's cache folder."""
+    named = os.environ.get("MIGRATE_LENS_CACHE")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "migrate-lens"

@@ -21,15 +21,6 @@ Rows = dict[str, tuple[Any, ...]]
 SCANNERS = (typing_reader, expressions, guards, knowledge, native, python, receivers, record, source)
 
 
-def cache_folder() -> Path:
-    """Where caches go: ``MIGRATE_LENS_CACHE``, else the user's cache folder."""
-    named = os.environ.get("MIGRATE_LENS_CACHE")
-    if named:
-        return Path(named)
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "migrate-lens"
-
-
 def stamp() -> str:
     """Changes with the interpreter and with every scanner."""
     parts = [sys.implementation.cache_tag or ""]

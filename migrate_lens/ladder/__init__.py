@@ -4,12 +4,14 @@ from migrate_lens.ladder.build import BuildRun, build_library
 from migrate_lens.ladder.compiler import CompilerCall
 from migrate_lens.ladder.imports import link_finding, link_findings
 from migrate_lens.ladder.native import NativeReport, compare_builds, diagnose_build
+from migrate_lens.ladder.shelf import Shelf
 from migrate_lens.ladder.units import UnitCheck
 
 __all__ = [
     "BuildRun",
     "CompilerCall",
     "NativeReport",
+    "Shelf",
     "UnitCheck",
     "build_library",
     "compare_builds",

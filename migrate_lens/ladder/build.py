@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from migrate_lens.errors import StateError
-from migrate_lens.ladder import site_hook
-from migrate_lens.ladder.compiler import CompilerCall, has_compiler, install_shims, read_calls
-from migrate_lens.ladder.copying import copy_tree
+from migrate_lens.ladder import reuse
+from migrate_lens.ladder.compiler import CompilerCall, has_compiler, read_calls
 from migrate_lens.ladder.process import Ran, run_bounded
 from migrate_lens.ladder.setup_errors import SetupError, read_errors, setup_findings
-from migrate_lens.ladder.summary import failure_line
+from migrate_lens.ladder.shelf import Shelf
+from migrate_lens.ladder.summary import failure_line, went_under
+from migrate_lens.ladder.workplace import Workplace, describe, environment, prepare
 from migrate_lens.model import Finding, Library, Outcome, Runtime, Stage, StageResult
 
 PROBE = "build"
-# Warnings only: an `#if` on a macro that nobody defines takes the other branch without a word. The rest of the flags
-# make an object cheaper and change nothing that a library can see.
-FLAGS = "-g0 -Wundef -Wno-error=undef"
-DESCRIBE = (
-    "import importlib.util, json, sysconfig; "
-    "torch = importlib.util.find_spec('torch'); "
-    "print(json.dumps({'pip': importlib.util.find_spec('pip') is not None, "
-    "'torch': list(torch.submodule_search_locations or ()) if torch else [], "
-    "'known': [str(sysconfig.get_config_var(k) or '') for k in ('CC', 'CXX', 'LDSHARED', 'LDCXXSHARED')]}))"
+# Exceptions that say more of the machine than of the library.
+PASSING = (
+    "OSError",
+    "MemoryError",
+    "KeyboardInterrupt",
+    "TimeoutError",
+    "ConnectionError",
+    "URLError",
+    "BlockingIOError",
 )
 
 
@@ -43,6 +43,7 @@ class BuildRun:
         compiles: every compiler, linker and CMake call.
         errors: exceptions that ended an interpreter during the build, oldest first.
         notes: lines for a person.
+        key: stands for all that its outcome depends on; empty where that is not known.
     """
 
     result: StageResult
@@ -52,6 +53,7 @@ class BuildRun:
     compiles: tuple[CompilerCall, ...] = ()
     errors: tuple[SetupError, ...] = ()
     notes: tuple[str, ...] = ()
+    key: str = ""
 
     @property
     def passed(self) -> bool:
@@ -59,55 +61,8 @@ class BuildRun:
         return self.result.outcome is Outcome.PASSED
 
 
-@dataclass(frozen=True, slots=True)
-class Workplace:
-    """The private folders of one build."""
-
-    root: Path
-
-    @property
-    def source(self) -> Path:
-        """The copy of the library."""
-        return self.root / "src"
-
-    @property
-    def target(self) -> Path:
-        """Where the library is installed."""
-        return self.root / "target"
-
-    @property
-    def bin(self) -> Path:
-        """The shims."""
-        return self.root / "bin"
-
-    @property
-    def calls(self) -> Path:
-        """Records of compiler calls."""
-        return self.root / "calls"
-
-    @property
-    def errors(self) -> Path:
-        """Records of exceptions."""
-        return self.root / "errors"
-
-    @property
-    def site(self) -> Path:
-        """Holds ``sitecustomize.py``."""
-        return self.root / "site"
-
-    @property
-    def tmp(self) -> Path:
-        """Temporary files of the build, gone with it."""
-        return self.root / "tmp"
-
-    def make(self) -> None:
-        """Makes the folders, and puts the site hook in its own."""
-        for folder in (self.target, self.bin, self.calls, self.errors, self.site, self.tmp):
-            folder.mkdir(parents=True)
-        shutil.copyfile(site_hook.__file__, self.site / "sitecustomize.py")
-
-
-def build_library(library: Library, runtime: Runtime, python: Path, work: Path, *, timeout: float) -> BuildRun:
+def build_library(library: Library, runtime: Runtime, python: Path, work: Path, *, timeout: float,
+                  shelf: Shelf | None = None) -> BuildRun:  # fmt: skip
     """Builds a copy of ``library`` with its own setup under ``runtime``.
 
     Args:
@@ -116,6 +71,7 @@ def build_library(library: Library, runtime: Runtime, python: Path, work: Path, 
         python: the interpreter of that runtime.
         work: a private folder; its subfolder named after the runtime is made anew.
         timeout: seconds that the whole build may take.
+        shelf: where builds are kept; an unchanged one is taken from there.
     """
     if library.build is None or not library.build.native or library.build.kind == "jit":
         reason = (
@@ -130,81 +86,40 @@ def build_library(library: Library, runtime: Runtime, python: Path, work: Path, 
     if not steps:
         detail = f"{python} has no pip, and the library has no setup.py that could be run without it"
     elif not has_compiler(env):
-        detail = "no C++ compiler: neither CXX nor g++, c++ or clang++ on PATH"
+        detail = "no C++ compiler: neither CXX nor g++, c++ or clang++ on PATH; install g++, or set CXX"
     if detail:
         return BuildRun(StageResult(runtime, Stage.BUILD, PROBE, Outcome.FAILED, 0.0, detail), None, place.source)
-    ran = _run_all(steps, place, env, timeout)
-    return _finished(library, runtime, place, ran)
+    if shelf is None:
+        return _finished(library, runtime, place, _run_all(steps, place, env, timeout))
+    return _kept_or_built(library, runtime, place, reuse.Basis.of(place, library, runtime, python, about), shelf,
+                          lambda: _run_all(steps, place, env, timeout))  # fmt: skip
 
 
-def prepare(root: Path, folder: Path) -> Workplace:
-    """A fresh workplace with a copy of ``root`` in it."""
-    place = Workplace(folder)
-    try:
-        if folder.exists():
-            shutil.rmtree(folder)
-        place.make()
-        copy_tree(root, place.source)
-    except (OSError, shutil.Error) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "some files cannot be read"
-        raise StateError(f"cannot copy {root} to {folder}: {reason}", "check permissions and free space") from error
-    return place
+def _kept_or_built(library: Library, runtime: Runtime, place: Workplace, basis: reuse.Basis, shelf: Shelf,
+                   build: Callable[[], Ran]) -> BuildRun:  # fmt: skip
+    """The kept build if nothing that it depends on has changed, else a new one, which is kept if it would be the same
+    the next time."""
+    start = time.monotonic()
+    if (old := reuse.restore(shelf, basis, place)) is not None:
+        done = _finished(library, runtime, place, replace(old, seconds=time.monotonic() - start))
+        note = f"{runtime}: an earlier build was reused ({old.seconds:.0f} s when it was made); --no-cache builds anew"
+        return replace(done, notes=(*done.notes, note), key=basis.key)
+    ran = build()
+    done = _finished(library, runtime, place, ran)
+    if not _lasting(done):
+        return done
+    why = reuse.keep(shelf, basis, place, ran)
+    notes = (f"{runtime}: the build is not kept for the next diagnosis: {why}",) if why else ()
+    return replace(done, notes=(*done.notes, *notes), key=basis.key)
 
 
-@dataclass(frozen=True, slots=True)
-class Interpreter:
-    """What a build has to know of the interpreter: pip, the compilers it was built with, and where torch is."""
-
-    pip: bool = False
-    known: tuple[str, ...] = ()
-    torch: tuple[str, ...] = ()
-
-    @property
-    def hidden_from_cmake(self) -> tuple[str, ...]:
-        """CMake searches site-packages by itself and would find the TorchConfig.cmake that Python is not shown."""
-        folders = [f"{root}/share/cmake/{name}" for root in self.torch for name in ("Torch", "Caffe2")]
-        return (f"-DCMAKE_IGNORE_PATH={';'.join(folders)}",) if folders else ()
-
-
-def describe(python: Path, folder: Path) -> Interpreter:
-    """Asks ``python`` itself."""
-    ran = run_bounded([python, "-c", DESCRIBE], cwd=folder, env=os.environ, timeout=60)
-    try:
-        data = json.loads(ran.output.strip().splitlines()[-1])
-    except (ValueError, IndexError):
-        return Interpreter()
-    return Interpreter(pip=bool(data["pip"]), known=tuple(data["known"]), torch=tuple(data["torch"]))
-
-
-def environment(
-    place: Workplace, runtime: Runtime, python: Path, about: Interpreter, *, dry: bool = False
-) -> dict[str, str]:
-    """The variables of a build: the user's own, with the shims and the site hook in front."""
-    env = dict(os.environ)
-    env["PATH"] = os.pathsep.join([str(python.parent), env.get("PATH", os.defpath)])
-    cmake = () if runtime is Runtime.TORCH else about.hidden_from_cmake
-    env |= install_shims(place.bin, place.calls, env, about.known, extra={"cmake": cmake}, dry=dry)
-    flags = {name: f"{env.get(name, '')} {FLAGS}".strip() for name in ("CFLAGS", "CXXFLAGS")}
-    front = [str(place.site), *filter(None, [env.get("PYTHONPATH")])]
-    return (
-        env
-        | flags
-        | {
-            "LC_ALL": "C",
-            "PYTHONPATH": os.pathsep.join(front),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTHONUNBUFFERED": "1",
-            "TMPDIR": str(place.tmp),
-            "MAX_JOBS": "2",
-            "CMAKE_BUILD_PARALLEL_LEVEL": "2",
-            "PIP_CONFIG_FILE": os.devnull,
-            "MIGRATE_LENS_RUNTIME": str(runtime),
-            "MIGRATE_LENS_ERRORS": str(place.errors),
-            # The copy has no .git to ask.
-            "SETUPTOOLS_SCM_PRETEND_VERSION": env.get("SETUPTOOLS_SCM_PRETEND_VERSION", "0.0.0"),
-            "PBR_VERSION": env.get("PBR_VERSION", "0.0.0"),
-        }
-    )
+def _lasting(done: BuildRun) -> bool:
+    """Whether the next build would end the same way: it passed, or the sources or setup are the reason why not."""
+    if done.passed or done.result.outcome is not Outcome.FAILED or done.result.runtime is Runtime.TORCH:
+        return done.passed
+    failed = [call for call in done.compiles if call.returncode != 0]
+    own = all(not went_under(call) for call in failed)
+    return own and bool(failed or done.errors) and not any(error.root.kind in PASSING for error in done.errors)
 
 
 def commands(library: Library, place: Workplace, python: Path, *, pip: bool) -> list[list[str]]:

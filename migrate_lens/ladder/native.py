@@ -11,8 +11,11 @@ from pathlib import Path
 from migrate_lens.ladder.build import BuildRun
 from migrate_lens.ladder.constructs import Construct
 from migrate_lens.ladder.diagnostics import Kind, parse
+from migrate_lens.ladder.identity import digest
 from migrate_lens.ladder.pairing import paired_units, torch_roots
+from migrate_lens.ladder.reuse import keep_checks, restore_checks
 from migrate_lens.ladder.setup_errors import mentions
+from migrate_lens.ladder.shelf import Shelf
 from migrate_lens.ladder.torch_headers import Known, NothingKnown, TorchHeaders
 from migrate_lens.ladder.units import Ground, UnitCheck, check_units
 from migrate_lens.model import Fact, Finding, Key, Library, Outcome, Site, Stage, Symptom
@@ -44,8 +47,9 @@ def diagnose_build(
 
 
 def compare_builds(
-    library: Library, torch_build: BuildRun, paddle_build: BuildRun, python: Path, work: Path, timeout: float
-) -> NativeReport:
+    library: Library, torch_build: BuildRun, paddle_build: BuildRun, python: Path, work: Path, timeout: float,
+    shelf: Shelf | None = None,
+) -> NativeReport:  # fmt: skip
     """Setup, compile and link gaps of the Paddle side; nothing if the library does not build under torch itself.
 
     Args:
@@ -55,16 +59,28 @@ def compare_builds(
         python: the interpreter of the Paddle side, asked for its flags where its build ended before compiling.
         work: a private folder for stand-in headers.
         timeout: seconds that checking units may take.
+        shelf: where results are kept; those of two unchanged builds are taken from there.
     """
     if not torch_build.passed or paddle_build.result.outcome is Outcome.SKIPPED or paddle_build.source is None:
         return NativeReport(())
+    root = paddle_build.source
+    key = digest([torch_build.key, paddle_build.key]) if torch_build.key and paddle_build.key else ""
+    checks = restore_checks(shelf, key, root) if shelf is not None and key else None
+    if checks is None:
+        checks = _checked(torch_build, paddle_build, root, python, work, timeout)
+        if shelf is not None and key and all(check.reached for check in checks):
+            keep_checks(shelf, key, checks, root)
+    found = [*paddle_build.findings, *unit_findings(checks, root), *link_findings(paddle_build, torch_build)]
+    return NativeReport(tuple(found), checks, _notes(checks, torch_build, paddle_build))
+
+
+def _checked(torch_build: BuildRun, paddle_build: BuildRun, root: Path, python: Path, work: Path,
+             timeout: float) -> tuple[UnitCheck, ...]:  # fmt: skip
+    """Every unit of the torch build, read to its end on the Paddle side."""
     roots = torch_roots(torch_build)
     known: Known = TorchHeaders(roots) if roots else NothingKnown()
     units = paired_units(torch_build, paddle_build, python, work)
-    ground = Ground(paddle_build.source, work / "standins", work / "bridged", known, time.monotonic() + timeout)
-    checks = check_units(units, ground)
-    found = [*paddle_build.findings, *unit_findings(checks, ground.root), *link_findings(paddle_build, torch_build)]
-    return NativeReport(tuple(found), checks, _notes(checks, torch_build, paddle_build))
+    return check_units(units, Ground(root, work / "standins", work / "bridged", known, time.monotonic() + timeout))
 
 
 def _notes(checks: Sequence[UnitCheck], torch: BuildRun, paddle: BuildRun) -> tuple[str, ...]:

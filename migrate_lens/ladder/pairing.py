@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from migrate_lens.ladder.build import BuildRun, Workplace, describe, environment
+from migrate_lens.ladder.build import BuildRun
 from migrate_lens.ladder.compiler import CompilerCall, read_calls
 from migrate_lens.ladder.diagnostics import Kind, parse
 from migrate_lens.ladder.process import run_bounded
 from migrate_lens.ladder.units import Unit, flags, include_folders
+from migrate_lens.ladder.workplace import Workplace, describe, environment
 from migrate_lens.model import Runtime
 
 # A build of nothing, in dry mode: it shows the flags that Paddle's builder gives to any extension.

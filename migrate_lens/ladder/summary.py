@@ -49,6 +49,12 @@ def _compiler_line(source: Path, calls: Sequence[CompilerCall]) -> str:
     return ""
 
 
+def went_under(call: CompilerCall) -> bool:
+    """Whether a failed call says nothing of the source: the compiler broke, was killed, or was mute."""
+    found = parse(call.stderr, call.cwd, lambda path: True)
+    return not call.stderr.strip() or any(d.kind is Kind.COMPILER for d in found)
+
+
 def _fails(diagnostic: Diagnostic) -> bool:
     return diagnostic.kind is not Kind.UNDEFINED_MACRO
 

@@ -13,7 +13,8 @@ import pytest
 from ladder_fakes import library
 
 from migrate_lens.ladder import BuildRun, NativeReport, build_library, compare_builds, diagnose_build
-from migrate_lens.ladder.build import Interpreter, Workplace, commands
+from migrate_lens.ladder.build import commands
+from migrate_lens.ladder.workplace import Interpreter, Workplace
 from migrate_lens.model import BuildEntry, Library, Outcome, Runtime
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
