@@ -80,7 +80,9 @@ def build_library(library: Library, runtime: Runtime, python: Path, work: Path, 
         return BuildRun(StageResult(runtime, Stage.BUILD, PROBE, Outcome.SKIPPED, 0.0, reason), None)
     place = prepare(library.root, work / f"build-{runtime}")
     about = describe(python, place.root)
-    env = environment(place, runtime, python, about)
+    basis = reuse.Basis.of(place, library, runtime, python, about) if shelf is not None else None
+    objects = basis.objects(shelf, place) if basis is not None and shelf is not None else None
+    env = environment(place, runtime, python, about, objects=objects)
     steps = commands(library, place, python, pip=about.pip)
     detail = ""
     if not steps:
@@ -89,10 +91,13 @@ def build_library(library: Library, runtime: Runtime, python: Path, work: Path, 
         detail = "no C++ compiler: neither CXX nor g++, c++ or clang++ on PATH; install g++, or set CXX"
     if detail:
         return BuildRun(StageResult(runtime, Stage.BUILD, PROBE, Outcome.FAILED, 0.0, detail), None, place.source)
-    if shelf is None:
-        return _finished(library, runtime, place, _run_all(steps, place, env, timeout))
-    return _kept_or_built(library, runtime, place, reuse.Basis.of(place, library, runtime, python, about), shelf,
-                          lambda: _run_all(steps, place, env, timeout))  # fmt: skip
+
+    def build() -> Ran:
+        return _run_all(steps, place, env, timeout)
+
+    if shelf is None or basis is None:
+        return _finished(library, runtime, place, build())
+    return _kept_or_built(library, runtime, place, basis, shelf, build)
 
 
 def _kept_or_built(library: Library, runtime: Runtime, place: Workplace, basis: reuse.Basis, shelf: Shelf,

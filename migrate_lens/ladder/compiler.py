@@ -89,6 +89,7 @@ def install_shims(
     *,
     extra: Mapping[str, Sequence[str]] | None = None,
     dry: bool = False,
+    objects: Mapping[str, object] | None = None,
 ) -> dict[str, str]:
     """Puts a shim in ``folder`` for each compiler that ``environ`` reaches, and returns the variables that lead there.
 
@@ -99,6 +100,7 @@ def install_shims(
         known: command lines that the interpreter was built with (``CC``, ``CXX``, ``LDSHARED``).
         extra: arguments that a compiler, by its name, gets behind its own.
         dry: nothing is compiled, outputs are only touched.
+        objects: where objects are kept and what they depend on, as ``shim`` reads it; None keeps none.
     """
     folder.mkdir(parents=True, exist_ok=True)
     records.mkdir(parents=True, exist_ok=True)
@@ -112,7 +114,8 @@ def install_shims(
         if word and os.sep not in word[0] and word[0] not in WRAPPERS and (found := shutil.which(word[0], path=path)):
             commands.setdefault(word[0], [found])
     variables = _redirected(environ, folder, path, commands)
-    _write(folder, {"records": str(records), "commands": commands, "extra": dict(extra or {}), "dry": dry})
+    config = {"records": str(records), "commands": commands, "extra": dict(extra or {}), "dry": dry, "objects": objects}
+    _write(folder, config)
     variables["PATH"] = os.pathsep.join([str(folder), path])
     return variables
 

@@ -37,10 +37,12 @@ class Basis:
 
     Attributes:
         key: a digest of all of it; empty where something is not known, and then nothing is kept.
+        unit: a digest of the part of it that each single object depends on: all but the contents of the sources.
         files: the digests of the library's files before the build.
     """
 
     key: str
+    unit: str
     files: Mapping[str, str]
 
     @classmethod
@@ -48,17 +50,24 @@ class Basis:
         """The basis of a build that is about to start in ``place``."""
         files = identity.tree_digests(place.source)
         if not about.version or "" in files.values() or library.build is None:
-            return cls("", files)
+            return cls("", "", files)
         frameworks = about.torch if runtime is Runtime.TORCH else (*about.torch, *about.paddle)
-        entry = library.build.file
         parts = [
-            runtime, library.build.kind, os.path.relpath(entry, library.root),
+            runtime, library.build.kind, os.path.relpath(library.build.file, library.root),
             identity.program(), str(python), identity.file_stamp(python), about.version, repr(about.known),
             identity.distributions(about.search), *(identity.folder_stamp(Path(root)) for root in frameworks),
             identity.compilers(os.environ), identity.variables(os.environ),
-            *(f"{name} {digest}" for name, digest in sorted(files.items())),
         ]  # fmt: skip
-        return cls(identity.digest(parts), files)
+        content = (f"{name} {digest}" for name, digest in sorted(files.items()))
+        # A header that is new may stand in front of one that a unit has read.
+        headers = sorted(name for name in files if name.endswith(NATIVE))
+        return cls(identity.digest([*parts, *content]), identity.digest([*parts, *headers]), files)
+
+    def objects(self, shelf: Shelf, place: Workplace) -> dict[str, object] | None:
+        """What the shims are told of kept objects."""
+        if not self.key:
+            return None
+        return {"folder": str(shelf.folder), "fresh": shelf.fresh, "place": str(place.root), "basis": self.unit}
 
 
 def keep(shelf: Shelf, basis: Basis, place: Workplace, ran: Ran) -> str:

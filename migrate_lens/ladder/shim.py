@@ -1,16 +1,21 @@
 """A compiler's command line goes in; the real compiler runs with it, and one JSON record of the call comes out.
 
 Runs as a program of its own (``python -I -S shim.py CONFIG NAME ARGS...``) in front of a compiler on PATH, in whatever
-environment a build makes, so it imports nothing but the standard library and nothing of this package.
+environment a build makes, so it imports nothing but the standard library; two modules of this folder that hold to the
+same are loaded by path.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 import time
+from pathlib import Path
+from typing import Any
 
 KEEP = 1 << 20
 NESTED = "MIGRATE_LENS_SHIM"
@@ -35,9 +40,38 @@ def main(argv: list[str]) -> int:
         _write(config["records"], name, command, args, 0.0, 0, "")
         return 0
     start = time.monotonic()
-    code, text = _forwarded(command + args + _quiet(name) + list(config.get("extra", {}).get(name, ())), env)
+    kept = _kept(config.get("objects"), name, command, args)
+    said = kept.find() if kept else None
+    if said is not None:
+        sys.stderr.write(said)
+        _write(config["records"], name, command, args, time.monotonic() - start, 0, said)
+        return 0
+    more = [*_quiet(name), *config.get("extra", {}).get(name, ()), *(kept.extra if kept else ())]
+    code, text = _forwarded(command + args + more, env)
+    if kept and code == 0:
+        with contextlib.suppress(OSError):  # what cannot be kept is compiled again
+            kept.keep(text)
     _write(config["records"], name, command, args, time.monotonic() - start, code, text)
     return code
+
+
+def _kept(objects: dict[str, Any] | None, name: str, command: list[str], args: list[str]) -> Any:
+    """The kept object of a call, if objects are kept and it makes one."""
+    if not objects or not (module := _beside("objects")).makes_one_object(name, args):
+        return None
+    shelf = _beside("shelf").Shelf(Path(objects["folder"]), fresh=objects["fresh"])
+    return module.Object(shelf, objects["place"], objects["basis"], command, args)
+
+
+def _beside(name: str) -> Any:
+    """A module in this file's folder that, as this one, needs nothing of the package."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"migrate_lens_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _environment(folder: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -137,13 +138,14 @@ def describe(python: Path, folder: Path) -> Interpreter:
 
 
 def environment(
-    place: Workplace, runtime: Runtime, python: Path, about: Interpreter, *, dry: bool = False
-) -> dict[str, str]:
+    place: Workplace, runtime: Runtime, python: Path, about: Interpreter, *, dry: bool = False,
+    objects: Mapping[str, object] | None = None,
+) -> dict[str, str]:  # fmt: skip
     """The variables of a build: the user's own, with the shims and the site hook in front."""
     env = dict(os.environ)
     env["PATH"] = os.pathsep.join([str(python.parent), env.get("PATH", os.defpath)])
     cmake = () if runtime is Runtime.TORCH else about.hidden_from_cmake
-    env |= install_shims(place.bin, place.calls, env, about.known, extra={"cmake": cmake}, dry=dry)
+    env |= install_shims(place.bin, place.calls, env, about.known, extra={"cmake": cmake}, dry=dry, objects=objects)
     flags = {name: f"{env.get(name, '')} {FLAGS}".strip() for name in ("CFLAGS", "CXXFLAGS")}
     front = [str(place.site), *filter(None, [env.get("PYTHONPATH")])]
     return (

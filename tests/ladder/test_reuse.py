@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import threading
 import time
@@ -100,6 +101,51 @@ def test_any_file_of_the_library_that_changes_makes_a_new_build(tiny: Tiny, name
     assert not reused(tiny.build())
 
 
+def compiled(run: BuildRun) -> dict[str, float]:
+    """How long each unit's compiler took."""
+    return {call.source.name: call.seconds for call in run.compiles if call.compiles and call.source}
+
+
+def compiles_of(tiny: Tiny) -> int:
+    return (tiny.root.parent / "compiles").read_text().count("x")
+
+
+@pytest.fixture
+def counted(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> Tiny:
+    """A library whose compiler leaves a mark each time it really compiles."""
+    place = tiny.root.parent
+    script = place / "bin" / "g++"
+    script.parent.mkdir()
+    mark = f'case "$*" in *" -c "*) printf x >> {place}/compiles;; esac'
+    script.write_text(f'#!/bin/sh\n{mark}\nexec {shutil.which("g++")} "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place}/bin:{os.environ['PATH']}")
+    monkeypatch.setenv("CC", "g++")
+    monkeypatch.setenv("CXX", "g++")
+    return tiny
+
+
+def test_only_the_unit_that_changed_is_compiled_again(counted: Tiny) -> None:
+    first = counted.build()
+    assert compiles_of(counted) == 2
+    (counted.root / "csrc/a.cc").write_text('#include "value.h"\n' + UNIT.format(name="a") + "int other;\n")
+    second = counted.build()
+    assert second.passed
+    assert compiles_of(counted) == 3
+    assert not reused(second)
+    assert sorted(compiled(second)) == sorted(compiled(first)) == ["a.cc", "b.cc"]
+
+
+def test_a_header_that_changed_makes_its_units_anew_and_a_note_none(counted: Tiny) -> None:
+    counted.build()
+    (counted.root / "tiny/__init__.py").write_text("X = 1\n")
+    assert counted.build().passed
+    assert compiles_of(counted) == 2
+    (counted.root / "csrc/value.h").write_text("#define a_value 3\n#define b_value 2\n")
+    assert counted.build().passed
+    assert compiles_of(counted) == 4
+
+
 def test_another_environment_makes_a_new_build(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny.build()
     monkeypatch.setenv("CXXFLAGS", "-DOTHER")
@@ -152,7 +198,7 @@ def test_two_builds_at_once_end_well_and_leave_one_whole_entry(tiny: Tiny) -> No
     for thread in threads:
         thread.join()
     assert [run.passed for run in runs] == [True, True]
-    assert [path.suffix for path in tiny.shelf.folder.iterdir()] == [".kept"]
+    assert {path.suffix for path in tiny.shelf.folder.iterdir()} == {".kept"}
     assert reused(tiny.build())
 
 

@@ -127,5 +127,11 @@ def test_the_shim_needs_nothing_but_the_standard_library(bench: Bench) -> None:
     bench.install()
     script = (bench.shims / "g++").read_text()
     assert " -I -S " in script
-    assert set(json.loads((bench.shims / "shims.json").read_text())) == {"records", "commands", "extra", "dry"}
+    assert set(json.loads((bench.shims / "shims.json").read_text())) == {
+        "records",
+        "commands",
+        "extra",
+        "dry",
+        "objects",
+    }
     assert os.access(bench.shims / "g++", os.X_OK)
