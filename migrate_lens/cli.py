@@ -157,7 +157,9 @@ def _diagnose(options: config.Options, name: str, output: Path | None) -> int:
         if output is not None:
             state.check_output(output)
         report = pipeline.diagnose(options, _progress())
-        _store(folder / REPORT, FORMATS["json"](report))
+        with state.locked(folder):
+            state.replace_folder(folder / state.TRACES)
+            _store(folder / REPORT, FORMATS["json"](report))
     if output is None:
         _show(report, name, folder)
     else:

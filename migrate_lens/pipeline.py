@@ -33,12 +33,12 @@ from migrate_lens.model import (
     Symptom,
     TraceSummary,
 )  # fmt: skip
-from migrate_lens.state import cache_folder, write
+from migrate_lens.state import TRACES, cache_folder, waiting, write
 from migrate_lens.trace.bench import Bench, Run, Setting
 from migrate_lens.trace.worker import Worker
 
 Progress = Callable[[str], None]
-TRACES, INDEX = "traces", "index.json"
+INDEX = "index.json"
 
 
 def diagnose(options: Options, progress: Progress) -> Report:
@@ -71,8 +71,11 @@ def _bench(options: Options) -> Iterator[tuple[Bench, Worker, Worker, Path]]:
 
 
 def _keep_traces(climb: _Climb, options: Options) -> None:
-    """Torch's traces stay in the state folder: reproductions are made from what they recorded."""
-    kept = options.state / TRACES
+    """Torch's traces stay in the state folder: reproductions are made from what they recorded.
+
+    They wait beside their place until the report is stored with them.
+    """
+    kept = waiting(options.state / TRACES)
     shutil.rmtree(kept, ignore_errors=True)
     kept.mkdir()
     for number, (_, run) in enumerate(climb.bases):

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
+import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from .errors import LensError, StateError, UsageError
 
 IGNORE = ".gitignore"
+TRACES = "traces"
+_DAY = 86400.0
 
 
 @contextlib.contextmanager
@@ -58,6 +63,34 @@ def _remove(folder: Path) -> None:
         if [item.name for item in folder.iterdir()] == [IGNORE]:
             (folder / IGNORE).unlink()
         folder.rmdir()
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Nobody else puts results into the folder meanwhile; two diagnoses that end at once come one after the other."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def waiting(folder: Path) -> Path:
+    """Where this process makes what will be put in the place of ``folder``."""
+    return folder.with_name(f"{folder.name}.{os.getpid()}")
+
+
+def replace_folder(folder: Path) -> None:
+    """Put what waits in the place of ``folder``; what is left of a killed run's is taken away."""
+    new = waiting(folder)
+    for stale in folder.parent.glob(f"{folder.name}.*"):
+        with contextlib.suppress(OSError):
+            if stale != new and time.time() - stale.stat().st_mtime > _DAY:
+                shutil.rmtree(stale, ignore_errors=True)
+    if new.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        os.replace(new, folder)
 
 
 def write(path: Path, text: str) -> None:

@@ -82,7 +82,7 @@ def build_library(library: Library, runtime: Runtime, python: Path, work: Path, 
     about = describe(python, place.root)
     basis = reuse.Basis.of(place, library, runtime, python, about) if shelf is not None else None
     objects = basis.objects(shelf, place) if basis is not None and shelf is not None else None
-    env = environment(place, runtime, python, about, objects=objects)
+    env = environment(place, runtime, python, about, objects=objects, limit=timeout)
     steps = commands(library, place, python, pip=about.pip)
     detail = ""
     if not steps:

@@ -15,6 +15,8 @@ from pathlib import Path
 from migrate_lens.ladder import shim
 
 COMPILERS = ("g++", "gcc", "c++", "cc", "clang++", "clang", "nvcc", "hipcc", "cmake")
+# What g++ suggests instead of an unknown name makes thousands of errors take minutes; nobody reads so many.
+MOST_ERRORS = shim.MOST_ERRORS
 WRAPPERS = ("ccache", "sccache", "distcc")
 SOURCES = (".c", ".cc", ".cpp", ".cxx", ".c++", ".C", ".cu", ".hip", ".mm", ".m", ".cppm")
 PAIRED = (
@@ -90,6 +92,7 @@ def install_shims(
     extra: Mapping[str, Sequence[str]] | None = None,
     dry: bool = False,
     objects: Mapping[str, object] | None = None,
+    limits: tuple[float, int] = (0, 0),
 ) -> dict[str, str]:
     """Puts a shim in ``folder`` for each compiler that ``environ`` reaches, and returns the variables that lead there.
 
@@ -101,6 +104,7 @@ def install_shims(
         extra: arguments that a compiler, by its name, gets behind its own.
         dry: nothing is compiled, outputs are only touched.
         objects: where objects are kept and what they depend on, as ``shim`` reads it; None keeps none.
+        limits: seconds and bytes that one call may take; 0 is no limit.
     """
     folder.mkdir(parents=True, exist_ok=True)
     records.mkdir(parents=True, exist_ok=True)
@@ -114,7 +118,8 @@ def install_shims(
         if word and os.sep not in word[0] and word[0] not in WRAPPERS and (found := shutil.which(word[0], path=path)):
             commands.setdefault(word[0], [found])
     variables = _redirected(environ, folder, path, commands)
-    config = {"records": str(records), "commands": commands, "extra": dict(extra or {}), "dry": dry, "objects": objects}
+    config: dict[str, object] = {"records": str(records), "commands": commands, "extra": dict(extra or {}), "dry": dry}
+    config |= {"objects": objects, "limits": limits}
     _write(folder, config)
     variables["PATH"] = os.pathsep.join([str(folder), path])
     return variables

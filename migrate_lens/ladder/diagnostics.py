@@ -123,7 +123,10 @@ PATTERNS: tuple[tuple[Kind, str], ...] = (
     (Kind.LINK_LIBRARY, r"cannot find -l(?P<name>[^\s:]+)"),
     (Kind.LINK_LIBRARY, r"unable to find library -l(?P<name>\S+)"),
     (Kind.LINK_SYMBOL, r"undefined reference to [`'](?P<name>.+)'"),
-    (Kind.COMPILER, r"(?:internal compiler error|virtual memory exhausted|.*Killed signal)(?P<name>.*)"),
+    (
+        Kind.COMPILER,
+        r"(?:internal compiler error|virtual memory exhausted|out of memory|stopped after|.*Killed signal)(?P<name>.*)",
+    ),
     (
         Kind.SYNTAX,
         r"(?:expected |template argument \d+ is invalid|wrong number of template|stray |missing |parse error)",
@@ -149,7 +152,7 @@ _LINKER = re.compile(
 )
 _PLAIN = re.compile(
     r"^(?:\S*/)?[\w.+-]+: (?:(?:fatal )?error: )?(?P<message>(?<=error: ).*|internal compiler error: .*)$"
-    r"|^(?P<memory>virtual memory exhausted.*)$"
+    r"|^(?:(?:\S*/)?cc1\w*: )?(?P<memory>(?:virtual memory exhausted|out of memory).*)$"
 )
 
 

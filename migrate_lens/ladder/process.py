@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import glob
 import os
+import resource
 import selectors
 import signal
 import subprocess
@@ -17,6 +19,7 @@ from pathlib import Path
 HEAD = 64 * 1024
 TAIL = 256 * 1024
 GRACE = 1.0
+LEAST_MEMORY = 4 << 30
 PR_SET_PDEATHSIG = 1
 
 
@@ -86,15 +89,66 @@ def kill_running() -> None:
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Ends the whole group that ``process`` leads, also when the leader is gone already."""
+    """Ends the whole session that ``process`` leads, also when the leader is gone already.
+
+    A group is not enough: ninja gives each compiler a group of its own.
+    """
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
+    for _ in range(10):  # one that was forking just then shows up in the next round
+        members = session(process.pid)
+        if not members:
+            break
+        for member in members:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(member, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(5)
 
 
-def run_bounded(argv: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str], timeout: float) -> Ran:
-    """Runs ``argv`` in a process group of its own, with nothing on stdin, for at most ``timeout`` seconds."""
+def session(leader: int) -> list[int]:
+    """The living processes of a session, its leader apart; none where there is no /proc."""
+    found = []
+    for folder in glob.iglob("/proc/[0-9]*"):
+        try:
+            with open(f"{folder}/stat", encoding="utf-8", errors="replace") as file:
+                state, _, _, owner = file.read().rpartition(")")[2].split()[:4]
+        except (OSError, ValueError):
+            continue  # it has ended since
+        if owner == str(leader) and state != "Z" and (pid := int(folder[6:])) != leader:
+            found.append(pid)
+    return found
+
+
+def memory_limit() -> int:
+    """Bytes that one compiler may take: half of the machine, as two of them run at a time."""
+    try:
+        whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        whole = 0
+    return max(LEAST_MEMORY, whole // 2)
+
+
+def _limited(memory: int) -> Callable[[], None] | None:
+    """What a child does before it becomes the command."""
+    if not memory:
+        return _PREEXEC
+
+    def before() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        if _PREEXEC is not None:
+            _PREEXEC()
+
+    return before
+
+
+def run_bounded(
+    argv: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str], timeout: float, memory: int = 0
+) -> Ran:
+    """Runs ``argv`` in a session of its own, with nothing on stdin, for at most ``timeout`` seconds.
+
+    ``memory`` is how many bytes each of its processes may take, 0 for as many as there are.
+    """
     start = time.monotonic()
     try:
         process = subprocess.Popen(
@@ -105,7 +159,7 @@ def run_bounded(argv: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str]
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=_PREEXEC,
+            preexec_fn=_limited(memory),
         )
     except OSError as error:
         return Ran(None, f"{argv[0]}: {error.strerror}", time.monotonic() - start)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from migrate_lens.ladder import identity
+from migrate_lens.ladder.compiler import read_calls
 from migrate_lens.ladder.constructs import Construct
 from migrate_lens.ladder.diagnostics import Location
 from migrate_lens.ladder.process import Ran
@@ -115,6 +116,9 @@ def restore(shelf: Shelf, basis: Basis, place: Workplace) -> Ran | None:
     old = (place.root / WHERE).read_text(encoding="utf-8")
     for folder in (place.calls, place.errors, place.target):
         _move_texts(folder, old, str(place.root))
+    for call in read_calls(place.calls):
+        if call.cwd.is_relative_to(place.root):  # a folder for objects, which are not kept: compilers are asked there
+            call.cwd.mkdir(parents=True, exist_ok=True)
     return Ran(**json.loads((place.root / RAN).read_text(encoding="utf-8")))
 
 

@@ -11,13 +11,17 @@ import contextlib
 import importlib.util
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 KEEP = 1 << 20
+MOST_ERRORS = "-fmax-errors=3000"
 NESTED = "MIGRATE_LENS_SHIM"
 RECORDED = (".c", ".cc", ".cpp", ".cxx", ".c++", ".cu", ".hip", ".o", ".obj", ".a", ".so", ".mm", ".m", ".C", ".cppm")
 CMAKE_QUIET = ("--build", "--install", "-E", "-P", "--version", "--help", "--find-package")
@@ -47,7 +51,8 @@ def main(argv: list[str]) -> int:
         _write(config["records"], name, command, args, time.monotonic() - start, 0, said)
         return 0
     more = [*_quiet(name), *config.get("extra", {}).get(name, ()), *(kept.extra if kept else ())]
-    code, text = _forwarded(command + args + more, env)
+    host = name not in ("cmake", "nvcc", "hipcc")
+    code, text = _forwarded(command + args + more, env, *(config.get("limits", (0, 0)) if host else (0, 0)))
     if kept and code == 0:
         with contextlib.suppress(OSError):  # what cannot be kept is compiled again
             kept.keep(text)
@@ -90,7 +95,7 @@ def _worth_a_record(name: str, args: list[str]) -> bool:
 
 def _quiet(name: str) -> list[str]:
     """Behind everything else: libraries ask for colours themselves."""
-    return [] if name in ("cmake", "nvcc", "hipcc") else ["-fdiagnostics-color=never"]
+    return [] if name in ("cmake", "nvcc", "hipcc") else ["-fdiagnostics-color=never", MOST_ERRORS]
 
 
 def _plain(command: list[str], env: dict[str, str]) -> int:
@@ -101,19 +106,32 @@ def _plain(command: list[str], env: dict[str, str]) -> int:
         return 127
 
 
-def _forwarded(command: list[str], env: dict[str, str]) -> tuple[int, str]:
-    """Runs the compiler, hands its stderr on as it comes, and keeps the first part of it."""
+def _forwarded(command: list[str], env: dict[str, str], seconds: float, memory: int) -> tuple[int, str]:
+    """Runs the compiler within its limits, hands its stderr on as it comes, and keeps the first part of it."""
+
+    def limit() -> None:
+        if memory:
+            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
     try:
-        process = subprocess.Popen(command, env=env, stderr=subprocess.PIPE)
+        process = subprocess.Popen(command, env=env, stderr=subprocess.PIPE, preexec_fn=limit, process_group=0)
     except OSError as error:
         return 127, f"{command[0]}: {error.strerror}"
     assert process.stderr is not None
+    watch = threading.Timer(seconds, os.killpg, (process.pid, signal.SIGKILL))
+    watch.daemon = True
+    start = time.monotonic()
+    if seconds:
+        watch.start()
     kept = bytearray()
     while data := process.stderr.read1(65536):  # type: ignore[attr-defined]
         kept += data[: max(0, KEEP - len(kept))]
         sys.stderr.buffer.write(data)
         sys.stderr.buffer.flush()
     code = process.wait()
+    watch.cancel()
+    if code < 0 and seconds and time.monotonic() - start >= seconds:
+        kept += f"\n{command[0]}: fatal error: stopped after {seconds:.0f} s\n".encode()
     return (code if code >= 0 else 128 - code), kept.decode("utf-8", "replace")
 
 

@@ -13,10 +13,10 @@ from threading import Event
 
 from migrate_lens.ladder import standins
 from migrate_lens.ladder.bridging import PRELUDE, Bridge
-from migrate_lens.ladder.compiler import PAIRED, CompilerCall
+from migrate_lens.ladder.compiler import MOST_ERRORS, PAIRED, CompilerCall
 from migrate_lens.ladder.constructs import Construct, collect, name
 from migrate_lens.ladder.diagnostics import Diagnostic, Kind, parse, relocated
-from migrate_lens.ladder.process import kill_running, run_bounded
+from migrate_lens.ladder.process import Ran, kill_running, memory_limit, run_bounded
 from migrate_lens.ladder.torch_headers import Known
 
 WORKERS = 2
@@ -39,6 +39,7 @@ CHECK = (
     "-Wundef",
     "-Wcpp",
     "-Wno-error",
+    MOST_ERRORS,
 )
 
 
@@ -151,7 +152,7 @@ def look_behind(unit: Unit, check: UnitCheck, bridge: Bridge, ground: Ground) ->
     old, new = str(bridge.root), str(bridge.copy)
     argv = [part.replace(old, new) for part in _argv(unit, ground)]
     argv[-1:-1] = ["-include", str(bridge.copy / PRELUDE)]
-    ran = run_bounded(argv, cwd=unit.cwd, env=_env(), timeout=min(left, UNIT_SECONDS))
+    ran = _compile(argv, unit, left)
     if ran.timed_out:
         return check
     found = parse(ran.output, Path(str(unit.cwd).replace(old, new)), lambda path: path.is_relative_to(bridge.copy))
@@ -186,6 +187,8 @@ def check_unit(unit: Unit, ground: Ground) -> UnitCheck:
     for _ in range(ROUNDS):
         if text is not None:
             found = [d for d in parse(text, unit.cwd, ground.own) if d.name not in unit.torch_macros]
+            if MOST_ERRORS in text[-200:]:
+                return _stuck(unit, found, f"it has more errors than {MOST_ERRORS} lets the compiler say", ground)
             fresh = [d for d in found if d.kind is Kind.HEADER and not _stands(d)]
             if not fresh:
                 return _checked(unit, found, failed, ground)
@@ -195,7 +198,7 @@ def check_unit(unit: Unit, ground: Ground) -> UnitCheck:
         left = ground.left()
         if left <= 0:
             return UnitCheck(unit.path, (), False, "no time was left for it", command=unit.command)
-        ran = run_bounded(_argv(unit, ground), cwd=unit.cwd, env=_env(), timeout=min(left, UNIT_SECONDS))
+        ran = _compile(_argv(unit, ground), unit, left)
         if ran.timed_out or ran.returncode is None:
             reason = f"the compiler was stopped after {ran.seconds:.0f} s" if ran.timed_out else ran.output
             return UnitCheck(unit.path, (), False, reason, command=unit.command)
@@ -236,7 +239,7 @@ def _of_newer_language(unit: Unit, found: Sequence[Diagnostic], ground: Ground) 
         return []
     command = (*unit.command, f"-std={unit.torch_standard}")
     argv = _argv(replace(unit, command=command), ground)
-    ran = run_bounded(argv, cwd=unit.cwd, env=_env(), timeout=min(left, UNIT_SECONDS))
+    ran = _compile(argv, unit, left)
     again = parse(ran.output, unit.cwd, ground.own)
     if ran.timed_out or any(d.kind is Kind.HEADER and not _stands(d) for d in again):
         return []
@@ -257,6 +260,11 @@ def _stuck(unit: Unit, found: Sequence[Diagnostic], reason: str, ground: Ground)
 
 def _argv(unit: Unit, ground: Ground) -> list[str]:
     return [*unit.command, *CHECK, "-idirafter", str(ground.standins), str(unit.source)]
+
+
+def _compile(argv: Sequence[str], unit: Unit, left: float) -> Ran:
+    """One call of the compiler, which may hang and may want all memory there is."""
+    return run_bounded(argv, cwd=unit.cwd, env=_env(), timeout=min(left, UNIT_SECONDS), memory=memory_limit())
 
 
 def _env() -> dict[str, str]:

@@ -13,7 +13,7 @@ from migrate_lens.errors import StateError
 from migrate_lens.ladder import site_hook
 from migrate_lens.ladder.compiler import install_shims
 from migrate_lens.ladder.copying import copy_tree
-from migrate_lens.ladder.process import run_bounded
+from migrate_lens.ladder.process import memory_limit, run_bounded
 from migrate_lens.model import Runtime
 
 # Warnings only: an `#if` on a macro that nobody defines takes the other branch without a word. The rest of the flags
@@ -139,13 +139,22 @@ def describe(python: Path, folder: Path) -> Interpreter:
 
 def environment(
     place: Workplace, runtime: Runtime, python: Path, about: Interpreter, *, dry: bool = False,
-    objects: Mapping[str, object] | None = None,
+    objects: Mapping[str, object] | None = None, limit: float = 0,
 ) -> dict[str, str]:  # fmt: skip
     """The variables of a build: the user's own, with the shims and the site hook in front."""
     env = dict(os.environ)
     env["PATH"] = os.pathsep.join([str(python.parent), env.get("PATH", os.defpath)])
     cmake = () if runtime is Runtime.TORCH else about.hidden_from_cmake
-    env |= install_shims(place.bin, place.calls, env, about.known, extra={"cmake": cmake}, dry=dry, objects=objects)
+    env |= install_shims(
+        place.bin,
+        place.calls,
+        env,
+        about.known,
+        extra={"cmake": cmake},
+        dry=dry,
+        objects=objects,
+        limits=(limit, memory_limit()),
+    )
     flags = {name: f"{env.get(name, '')} {FLAGS}".strip() for name in ("CFLAGS", "CXXFLAGS")}
     front = [str(place.site), *filter(None, [env.get("PYTHONPATH")])]
     return (
