@@ -1,6 +1,6 @@
 """Make reproductions of labelled cases with one warm pair of workers: cases in, the share that is reproduced out.
 
-usage: python benchmarks/mre.py CASES.jsonl [--fix | --cpp WORK] [--only PATTERN] [--every N] [--verbose]
+usage: python benchmarks/mre.py CASES.jsonl [--fix | --cpp WORK [--checked N]] [--only PATTERN] [--every N] [--verbose]
 
 With --fix, workarounds are sought instead, and the case is run with them on both sides. With --cpp, the cases are
 folders of extensions, which are taken through the command line (see ``mre_native``).
@@ -95,11 +95,12 @@ def main() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--fix", action="store_true")
     parser.add_argument("--cpp", type=Path, metavar="WORK")
+    parser.add_argument("--checked", type=int, default=1)
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     if options.cpp:
-        return mre_native.measure(options.cases, options.only, options.every, options.cpp)
+        return mre_native.measure(options.cases, options.only, options.every, options.cpp, options.checked)
     cases = [json.loads(line) for line in options.cases.read_text().splitlines() if line.strip()]
     cases = [c for c in cases if options.only in c["id"] and c["symptom"] != "agrees"][:: options.every]
     good, lengths, seconds = 0, [], []

@@ -13,6 +13,7 @@ from migrate_lens.errors import UsageError
 from migrate_lens.remedies import kept
 from migrate_lens.remedies.checking import NATIVE, Complaint, check_tree, sources
 from migrate_lens.remedies.churn import Hunk, changed_lines, hunks
+from migrate_lens.remedies.native_reproduce import names
 from migrate_lens.remedies.todos import todos
 from migrate_lens.remedies.verify import UNDER_PADDLE, run_files_under_paddle
 
@@ -134,13 +135,14 @@ def recheck(path: Path, issues: Path, paddle: Path) -> tuple[Rechecked, ...]:
 
 def _again(record: Path, waiting: Sequence[tuple[str, int, str]], paddle: Path) -> Rechecked:
     known = json.loads(record.read_text(encoding="utf-8"))
-    names = known.get("files", [known["file"]])
-    files = {name: (record.parent / name).read_text(encoding="utf-8") for name in names}
+    parts = known.get("files", [known["file"]])
+    files = {name: (record.parent / name).read_text(encoding="utf-8") for name in parts}
     run = run_files_under_paddle(files, known["file"], paddle, known.get("switch", UNDER_PADDLE))
     if run.passed:
         delete = tuple(f"{name}:{line}" for name, line, api in waiting if api == known["api"])
         return Rechecked(known["id"], "passes", "Paddle does as torch does now", delete)
     same = run.failure.rpartition(".")[2] == known["failure"].rpartition(".")[2]
+    same = same and names(known.get("needle", ""), run.output)
     return Rechecked(known["id"], "still fails" if same else "fails otherwise", run.failure)
 
 

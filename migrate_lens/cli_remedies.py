@@ -74,13 +74,16 @@ def fix(
     force: Annotated[bool, typer.Option("--force", help="Also where git has uncommitted changes.")] = False,
     issue_url: Annotated[str, typer.Option("--issue", metavar="URL", help="The issue that the TODO names.")] = "",
     owner: Annotated[str, typer.Option(metavar="NAME", help="Whom the TODO names [default: git's user].")] = "",
+    entry: Annotated[
+        bool, typer.Option("--entry", help="Also the lines that switch compat on: build script, and entry in scope.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
     state_folder: State = config.DEFAULT_STATE,
 ) -> int:
     """Find a single-point workaround for each gap, try it on both sides, and show it as a patch."""
     from . import fix_pipeline as pipeline
 
-    asked = pipeline.Asked(state_folder, tuple(gaps or ()), apply, force, owner, issue_url)
+    asked = pipeline.Asked(state_folder, tuple(gaps or ()), apply, force, owner, issue_url, entry)
     done = pipeline.fix(asked, _terminal.progress())
     _terminal.show(pipeline.as_json(done) if as_json else "".join(pipeline.lines(done)) or "No gaps: nothing to fix.\n")
     return OK if all(d.outcome == pipeline.OFFERED for d in done) else FOUND

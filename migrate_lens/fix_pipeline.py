@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import json
-import shutil
 import subprocess
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,27 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from migrate_lens import state
-from migrate_lens.compare.outcome import disagreement, ending_said
-from migrate_lens.errors import LensError, StateError, UsageError
-from migrate_lens.events import Ending
-from migrate_lens.ladder.build import build_library
-from migrate_lens.library import discover
-from migrate_lens.model import Library, Probe, ProbeKind, Runtime
+from migrate_lens.errors import StateError, UsageError
+from migrate_lens.fix_entry import BUILD, SCOPE, Entry
+from migrate_lens.fix_stage import Stage
 from migrate_lens.remedies import bridges, kept
+from migrate_lens.remedies.entry import BUILD_SWITCH, SCOPE_LINE
 from migrate_lens.remedies.fixing import NoReplacement, Replacement, find
 from migrate_lens.remedies.native_reproduce import NATIVE_LAYERS
 from migrate_lens.remedies.patches import Comment, diff, patched, relative
 from migrate_lens.remedies.synthesis import Recording
 from migrate_lens.remedy_lab import BenchLab
 from migrate_lens.remedy_pipeline import Progress, laboratory
-from migrate_lens.trace.bench import Setting
 
 OFFERED, PARTIAL, REFUSED, NONE = "offered", "partial", "refused", "none"
 _PATCHES = "patches"
-_LARGEST = 200 << 20
-_LEFT_OUT = shutil.ignore_patterns(
-    ".git", "__pycache__", ".venv", "venv", "node_modules", ".migrate-lens", "build", "issues"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +39,7 @@ class Asked:
         force: also where that tree has changes.
         owner: whom the comment names; an issue wins.
         issue: the issue that the comment names.
+        entry: also the lines that switch compat on, so that the port stands by itself.
     """
 
     state: Path
@@ -55,6 +48,7 @@ class Asked:
     force: bool = False
     owner: str = ""
     issue: str = ""
+    entry: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +83,8 @@ def fix(asked: Asked, progress: Progress) -> tuple[Fixed, ...]:
     diagnosis = kept.load(asked.state)
     gaps = kept.chosen(diagnosis, asked.names, everything=True)
     progress("starting torch and paddle")
+    if asked.entry:
+        gaps = [*gaps, SCOPE, *([BUILD] if diagnosis.native else [])]
     with laboratory(diagnosis) as (lab, heard):
         maker = _Fixer(asked, diagnosis, lab, heard, progress)
         return maker.run(gaps)
@@ -103,12 +99,18 @@ class _Fixer:
         self._heard = heard
         self._progress = progress
         self._root = Path(diagnosis.report["library"]["root"])
+        self._gaps: Sequence[Mapping[str, Any]] = ()
         self._made: dict[str, tuple[Replacement, ...]] = {}
-        self._targets: dict[Runtime, tuple[Path, ...]] = {}
+        self._scoped: Fixed | None = None
+        self._stage = Stage(diagnosis, lab, heard, progress)
+        self._entry = Entry(diagnosis, lab, heard, self._stage)
 
     def run(self, gaps: Sequence[Mapping[str, Any]]) -> tuple[Fixed, ...]:
-        done = [self._found(gap) for gap in gaps]
-        stage = self._stage_passes(self._combined(gaps)) if self._made else ""
+        # The lines that switch compat on are tried in a library that has the other workarounds.
+        self._gaps = gaps
+        found = {gap["id"]: self._found(gap) for gap in sorted(gaps, key=_is_scope)}
+        done = [found[gap["id"]] for gap in gaps]
+        stage = self._stage.passes(self._files(gaps)[1]) if self._made else ""
         done = [self._judged(d, gap, stage) for d, gap in zip(done, gaps, strict=True)]
         if self._asked.apply:
             done = self._applied(done, gaps)
@@ -121,8 +123,24 @@ class _Fixer:
         refusal = why_refused(gap)
         if refusal:
             return Fixed(gap["id"], REFUSED, refusal)
+        if _is_scope(gap) and gap is not BUILD and self._scoped is not None:
+            first = self._scoped
+            if first.outcome == NONE:
+                return replace(first, gap=gap["id"])
+            return Fixed(gap["id"], OFFERED, f"the scope line of {first.gap} covers it", first.kind)
         self._progress(f"{gap['id']}: trying replacements")
-        if gap["layer"] in NATIVE_LAYERS and self._diagnosis.native:
+        done = self._tried(gap)
+        if _is_scope(gap) and gap is not BUILD:
+            self._scoped = done
+        return done
+
+    def _tried(self, gap: Mapping[str, Any]) -> Fixed:
+        found: tuple[Replacement, ...] | NoReplacement
+        if _is_scope(gap):
+            files = self._files([g for g in self._gaps if g["id"] in self._made])[1]
+            one = self._entry.build_switch(files) if gap is BUILD else self._entry.scope_line(files)
+            found = one if isinstance(one, NoReplacement) else (one,)
+        elif gap["layer"] in NATIVE_LAYERS and self._diagnosis.native:
             found = bridges.find(gap, self._root)
         else:
             before = [one for made in self._made.values() for one in made]
@@ -140,6 +158,8 @@ class _Fixer:
         old, new = self._files([gap])
         patch = diff(old, new)
         call = "the call gives torch's result on both sides"
+        if done.kind in (SCOPE_LINE, BUILD_SWITCH):
+            call = "with the line alone the program gets to torch on both sides, each in a clean process"
         if done.kind == "cpp_bridge":
             call = "it builds on both sides"
             if stage:
@@ -166,74 +186,15 @@ class _Fixer:
 
     def _comment(self, gap: Mapping[str, Any], made: Replacement) -> Comment:
         actual = textwrap.shorten(gap["actual"], 120, placeholder=" ...")
+        without = "without it import torch finds nothing where Paddle is installed and torch is not"
+        put_in = made.edit.start == made.edit.end
+        back = "delete these lines" if put_in else "put the upstream expression back"
+        owner = self._asked.issue or self._asked.owner or _someone(self._root)
         return Comment(
-            owner=self._asked.issue or self._asked.owner or _someone(self._root), api=_subject(gap),
-            solves=f"under Paddle {gap['api']} {actual}", why=f"{made.candidate.why}; torch's result on both sides",
-            delete="put the upstream expression back, run migrate-lens recheck, and delete this comment",
+            owner, _subject(gap), without if _is_scope(gap) else f"under Paddle {gap['api']} {actual}",
+            f"{made.candidate.why}; torch's result on both sides",
+            f"{back}, run migrate-lens recheck, and delete this comment",
         )  # fmt: skip
-
-    # -- the stage ---------------------------------------------------------------------------------------------------
-
-    def _combined(self, gaps: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
-        return self._files(gaps)[1]
-
-    def _stage_passes(self, files: Mapping[str, bytes]) -> str:
-        """Run the probes in a copy that has the patches; empty, or what still fails."""
-        self._progress("running the stage again in a copy with the patches")
-        said = self._builds(files) if self._diagnosis.native else ""
-        for probe, recorded in zip(self._diagnosis.index["probes"], self._heard, strict=True):
-            said = said or self._lab_runs(files, probe, recorded.trace.ending)
-        return said
-
-    def _builds(self, files: Mapping[str, bytes]) -> str:
-        """Build the library with the patches on both sides; empty, or what fails."""
-        folder = self._lab.fresh()
-        _copy(self._root, folder)
-        for name, data in files.items():
-            (folder / name).write_bytes(data)
-        library = discover(folder)
-        for runtime, family in ((Runtime.PADDLE, "paddle"), (Runtime.TORCH, "torch")):
-            python, limit = self._diagnosis.python(family), self._diagnosis.index["timeout"]
-            built = build_library(library, runtime, python, folder.parent / f"{folder.name}-built", timeout=limit)
-            if built.target is None:
-                return f"the build under {runtime} still fails: {built.result.detail}"[:300]
-            self._targets[runtime] = (built.target,)
-        return ""
-
-    def _lab_runs(self, files: Mapping[str, bytes], probe: Mapping[str, Any], want: Ending) -> str:
-        try:
-            setting, again = self._copied(files, probe)
-        except LensError as error:
-            return f"the stage could not be run again: {error.message}"
-        lone = self._diagnosis.report["library"]["script"] is not None
-        for runtime in (Runtime.TORCH, Runtime.PADDLE_GLOBAL if lone else Runtime.PADDLE):
-            run = self._lab.run(setting, runtime, again)
-            differs = disagreement(want, run.trace.ending)
-            if differs is not None or run.fate.timed_out:
-                how = (
-                    ending_said(run.trace.ending)
-                    if run.trace.ending.how != "finished"
-                    else f"its result differs: {differs}"
-                )
-                return f"{probe['spec']} under {runtime} still {how}"[:300]
-        return ""
-
-    def _copied(self, files: Mapping[str, bytes], probe: Mapping[str, Any]) -> tuple[Setting, Probe]:
-        """A copy of the library with changed files, and the probe in it."""
-        report = self._diagnosis.report
-        folder = self._lab.fresh()
-        script = report["library"]["script"]
-        if script is None:
-            _copy(self._root, folder)
-        else:
-            _linked(self._root, folder, script)
-        for name, data in files.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(data)
-        library = discover(folder / script) if script else discover(folder)
-        paths: dict[Runtime, tuple[Path, ...]] = dict.fromkeys(Runtime, ()) | self._targets
-        setting = Setting(library, paths, tuple(report["scope"]), self._diagnosis.index["timeout"])
-        return setting, _relocated(probe, self._root, folder, library)
 
     # -- the tree ----------------------------------------------------------------------------------------------------
 
@@ -261,19 +222,14 @@ class _Fixer:
                 file = folder / f"{kept.slug(one.gap)}.patch"
                 file.write_bytes(one.patch.encode("utf-8", errors="surrogateescape"))
                 done[number] = replace(one, file=str(file))
-                by_id[one.gap]["workaround"] = {
-                    "kind": one.kind,
-                    "patch": one.patch,
-                    "verified": one.outcome == OFFERED,
-                }
+                workaround = {"kind": one.kind, "patch": one.patch, "verified": one.outcome == OFFERED}
+                by_id.get(one.gap, {})["workaround"] = workaround
         text = json.dumps(document, indent=2)
         state.write(self._diagnosis.folder / kept.REPORT, text + "\n")
 
 
 def why_refused(gap: Mapping[str, Any]) -> str:
     """Why the policy forbids a workaround: the signal or condition that settled it; empty where it does not."""
-    if gap["decision"] == "narrow_scope":
-        return "scoped and global compat differ: shrink or extend the scope first"
     if gap["decision"] != "issue":
         return ""
     failed = [line for line in gap["evidence"] if line.startswith("workaround if all - no: ")]
@@ -282,7 +238,13 @@ def why_refused(gap: Mapping[str, Any]) -> str:
     return "an issue instead: " + ("; ".join(facts) or "the policy asks for one")
 
 
+def _is_scope(gap: Mapping[str, Any]) -> bool:
+    return bool(gap["symptom"] == "scope" or gap["decision"] == "narrow_scope")
+
+
 def _subject(gap: Mapping[str, Any]) -> str:
+    if _is_scope(gap):
+        return str(gap["api"] if gap["id"].startswith("entry:") else SCOPE["api"])
     return f"{gap['api']} as torch does ({gap['symptom']})" if gap["symptom"] != "missing_api" else str(gap["api"])
 
 
@@ -314,35 +276,6 @@ def _check_clean(root: Path, files: Sequence[str]) -> None:
     changed = _git(root, "status", "--porcelain", "--", *files).strip()
     if changed:
         raise UsageError(f"{root} has changes in {changed.split()[-1]}", "commit or stash them, or use --force")
-
-
-def _copy(root: Path, folder: Path) -> None:
-    """Copy a library.
-
-    Raises:
-        UsageError: it is too large.
-    """
-    size = sum(
-        p.stat().st_size for p in root.rglob("*") if p.is_file() and not p.is_symlink() and ".git" not in p.parts
-    )
-    if size > _LARGEST:
-        raise UsageError(f"{root} has {size >> 20} MB", "apply the patch in a copy of your own")
-    shutil.copytree(root, folder, ignore=_LEFT_OUT, dirs_exist_ok=True, symlinks=True)
-
-
-def _linked(root: Path, folder: Path, script: str) -> None:
-    """What stands beside a lone script is linked beside its copy, so that its imports find the copy first."""
-    for path in root.iterdir():
-        if path.name != script and not path.name.startswith("."):
-            (folder / path.name).symlink_to(path)
-
-
-def _relocated(probe: Mapping[str, Any], root: Path, folder: Path, library: Library) -> Probe:
-    path = Path(probe["path"]) if probe["path"] else None
-    if path is not None and path.is_relative_to(root):
-        path = folder / path.relative_to(root)
-    modules = library.modules if probe["kind"] == "imports" else ()
-    return Probe(ProbeKind(probe["kind"]), probe["spec"], path, modules)
 
 
 def as_json(done: Sequence[Fixed]) -> str:

@@ -69,6 +69,10 @@ class BenchLab:
         """Run a probe of a library, untouched."""
         return self._bench.run(setting, runtime, probe, observe=False)
 
+    def watch(self, setting: Setting, runtime: Runtime, probe: Probe) -> Run:
+        """Run a probe of a library, observed."""
+        return self._bench.run(setting, runtime, probe)
+
     def fresh(self) -> Path:
         """A new folder that is gone afterwards."""
         return Path(tempfile.mkdtemp(dir=self._file.parent))

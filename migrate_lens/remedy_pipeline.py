@@ -14,7 +14,7 @@ from typing import Any
 from migrate_lens import state
 from migrate_lens.errors import StateError, UsageError
 from migrate_lens.remedies import issue as bodies
-from migrate_lens.remedies import kept
+from migrate_lens.remedies import kept, scoping
 from migrate_lens.remedies.machine import facts
 from migrate_lens.remedies.native import MAIN
 from migrate_lens.remedies.native_reproduce import NATIVE_LAYERS, projects, verified
@@ -129,17 +129,17 @@ class _Maker:
         return self._built(gap, heard) if done.outcome == FAILED and self._diagnosis.native else done
 
     def _scoped(self, gap: Mapping[str, Any]) -> Done:
-        """Two files: a module that compat's scope names, and the program that imports it."""
+        """A module that compat's scope names, and the program that imports it."""
         torch, paddle = map(self._diagnosis.python, ("torch", "paddle"))
-        for text in kept.programs(self._diagnosis):
-            if length(text) > LONGEST:
-                continue
-            files = {"pkg.py": scrub(text, self._diagnosis.private), NAME: "import pkg\n"}
+        texts = [text for text in kept.programs(self._diagnosis) if length(text) <= LONGEST]
+        root = Path(self._diagnosis.report["library"]["root"])
+        for files in (*scoping.packages(gap, root), *scoping.programs(texts, self._diagnosis.private)):
+            self._progress(f"{gap['id']}: verifying a package in clean processes")
             verdict = verify(files, NAME, torch, paddle, switch=IN_SCOPE)
             failure = verdict.paddle[0].failure
             if failure and verdict.holds(failure):
                 return self._kept(gap, files, NAME, verdict, failure, "raises", IN_SCOPE)
-        return Done(gap["id"], FAILED, f"no two-file package shows it; the evidence stays in {kept.REPORT}")
+        return Done(gap["id"], FAILED, f"no small package shows it; the evidence stays in {kept.REPORT}")
 
     def _built(self, gap: Mapping[str, Any], heard: Sequence[Recording]) -> Done:
         """A project that is compiled; the smallest that shows the failure."""
@@ -152,7 +152,7 @@ class _Maker:
             files = {name: scrub(text) for name, text in project.files.items()}
             found = verified(replace(project, files=files), *map(self._diagnosis.python, ("torch", "paddle")))
             if found is not None:
-                return self._kept(gap, files, MAIN, found.verdict, found.failure, "raises")
+                return self._kept(gap, files, MAIN, found.verdict, found.failure, "raises", needle=project.needle)
         return Done(gap["id"], FAILED, f"no small project fails in the same way; the evidence stays in {kept.REPORT}")
 
     def _called(self, gap: Mapping[str, Any], lab: BenchLab, heard: Sequence[Recording]) -> Done:
@@ -171,7 +171,7 @@ class _Maker:
         return self._kept(gap, {NAME: source}, NAME, verdict, made.sign.what, made.sign.how)
 
     def _kept(self, gap: Mapping[str, Any], files: Mapping[str, str], main: str, verdict: Verdict, failure: str,
-              how: str, switch: str = UNDER_PADDLE) -> Done:  # fmt: skip
+              how: str, switch: str = UNDER_PADDLE, needle: str = "") -> Done:  # fmt: skip
         """Show or write what was verified."""
         body = self._body(gap, files, main, verdict)
         if not self._asked.emit:
@@ -180,7 +180,7 @@ class _Maker:
         version = self._diagnosis.report["environment"]["paddle"]["version"]
         record = {
             "id": gap["id"], "api": gap["api"], "symptom": gap["symptom"], "file": main, "failure": failure, "how": how,
-            "files": sorted(files), "switch": switch, "paddle": version,
+            "files": sorted(files), "switch": switch, "needle": needle, "paddle": version,
         }  # fmt: skip
         self._write(folder, gap, files, record, verdict, body)
         kept.note_reproduction(self._diagnosis, gap["id"], str(folder / main))

@@ -7,7 +7,7 @@ fault, then with what that needs, then whole; then the library itself where it i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from migrate_lens.encoded import Encoded
 from migrate_lens.remedies.expect import checks
 from migrate_lens.remedies.literals import Unwritable, literal
 from migrate_lens.remedies.native import MAIN, Project, cuts, library_project, unit_project
-from migrate_lens.remedies.verify import Verdict, passes_under_torch, run_files_under_paddle
+from migrate_lens.remedies.verify import TIMES, CleanRun, Verdict, runs_under_paddle, runs_under_torch
 
 NATIVE_LAYERS = ("cpp_api", "op_registry", "build")
 _SOURCES = (".cc", ".cpp", ".cxx")
@@ -109,17 +109,35 @@ def _has_tensors(value: Encoded) -> bool:
 
 
 def verified(project: Project, torch: Path, paddle: Path) -> Native | None:
-    """Build and run a project on both sides, Paddle first."""
-    theirs = run_files_under_paddle(project.files, MAIN, paddle)
-    if theirs.passed or not _named(project.needle, theirs.output):
+    """Build and run a project on both sides, Paddle first; three times where the first time shows it."""
+    theirs = _wanted(runs_under_paddle(project.files, MAIN, paddle), lambda run: not run.passed and named(project, run))
+    if not theirs:
         return None
-    ours = passes_under_torch(project.files, MAIN, torch)
-    if not ours.passed:
+    ours = _wanted(runs_under_torch(project.files, MAIN, torch), lambda run: run.passed)
+    # What corrupts memory does not end by the same signal each time.
+    if not ours or len({"a signal" if run.failure.startswith("SIG") else run.failure for run in theirs}) > 1:
         return None
-    return Native(project, Verdict((ours,), (theirs,)), theirs.failure)
+    return Native(project, Verdict(ours, theirs), theirs[0].failure)
 
 
-def _named(needle: str, output: str) -> bool:
+def _wanted(runs: Iterator[CleanRun], wanted: Callable[[CleanRun], bool]) -> tuple[CleanRun, ...]:
+    """So many runs, each as wanted; none where one is not."""
+    done: list[CleanRun] = []
+    for run in runs:
+        if not wanted(run):
+            return ()
+        done.append(run)
+        if len(done) == TIMES:
+            return tuple(done)
+    return ()
+
+
+def named(project: Project, run: CleanRun) -> bool:
+    """Whether a failure is the one that a project is about."""
+    return names(project.needle, run.output)
+
+
+def names(needle: str, output: str) -> bool:
     """Whether an error names what it should, and no error names something else alone."""
     if not needle:
         return True

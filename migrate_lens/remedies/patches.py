@@ -44,8 +44,8 @@ def patched(data: bytes, groups: Sequence[tuple[Sequence[Replacement], Comment]]
         if made[0].path.suffix != ".py":
             edits += [_commented(data, one.edit, comment, newline) for one in made]
             continue
-        edits += [one.edit for one in made]
-        for line in sorted({_line_of(data, one.edit) for one in made}):
+        edits += [_topped(one.edit, comment) if one.edit.start == one.edit.end else one.edit for one in made]
+        for line in sorted({_line_of(data, one.edit) for one in made if one.edit.start < one.edit.end}):
             start = starts[line - 1]
             indent = data[start : start + len(data[start:]) - len(data[start:].lstrip(b" \t"))]
             preludes = dict.fromkeys(o.candidate.prelude for o in made if o.candidate.prelude)
@@ -53,6 +53,19 @@ def patched(data: bytes, groups: Sequence[tuple[Sequence[Replacement], Comment]]
             text = newline.join(indent + w.encode() for w in words) + newline
             edits.append(Edit(start, start, text.decode("utf-8", errors="surrogateescape")))
     return apply(data, edits)
+
+
+def patched_alone(data: bytes, one: Replacement) -> bytes:
+    """A file with one replacement and no comment, for a trial."""
+    return apply(data, [one.edit])
+
+
+def _topped(made: Edit, comment: Comment) -> Edit:
+    """Lines that are put in, with the comment above them."""
+    break_ = "\r\n" if "\r\n" in made.text else "\n"
+    body = made.text.lstrip("\r\n")
+    head = made.text[: len(made.text) - len(body)]
+    return replace(made, text=head + break_.join([*words_of(comment, _WIDTH), body]))
 
 
 def _commented(data: bytes, made: Edit, comment: Comment, newline: bytes) -> Edit:

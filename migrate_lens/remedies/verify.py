@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +43,12 @@ class CleanRun:
     def passed(self) -> bool:
         """Whether it ended well."""
         return self.code == 0
+
+    @property
+    def missing(self) -> str:
+        """The module that was not found, where that ended it."""
+        found = re.findall(r"^ModuleNotFoundError: No module named '([\w.]+)'", self.output, re.MULTILINE)
+        return found[-1] if found else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,30 +94,74 @@ def verify(files: Mapping[str, str], main: str, torch: Path, paddle: Path, *, ti
 
 def run_files_under_paddle(files: Mapping[str, str], main: str, paddle: Path, switch: str = UNDER_PADDLE) -> CleanRun:
     """Run a project once under Paddle; compiling may take its time."""
-    return _run(files, main, [str(paddle), "-c", switch, main], TIMEOUT_NATIVE)
+    return next(runs_under_paddle(files, main, paddle, switch))
 
 
-def passes_under_torch(files: Mapping[str, str], main: str, torch: Path) -> CleanRun:
-    """Run a project once under torch; compiling may take its time."""
-    return _run(files, main, [str(torch), main], TIMEOUT_NATIVE)
+def runs_under_paddle(
+    files: Mapping[str, str], main: str, paddle: Path, switch: str = UNDER_PADDLE
+) -> Iterator[CleanRun]:
+    """Run a project under Paddle, again and again as long as somebody asks; each time as a new process."""
+    return _runs(files, main, [str(paddle), "-c", switch, main])
+
+
+def runs_under_torch(files: Mapping[str, str], main: str, torch: Path) -> Iterator[CleanRun]:
+    """Run a project under torch, again and again as long as somebody asks; what was compiled stays."""
+    return _runs(files, main, [str(torch), main])
+
+
+def _runs(files: Mapping[str, str], main: str, command: list[str]) -> Iterator[CleanRun]:
+    with tempfile.TemporaryDirectory(prefix="migrate-lens-clean-", ignore_cleanup_errors=True) as folder:
+        _write(files, Path(folder))
+        while True:
+            yield run_in(Path(folder), command, TIMEOUT_NATIVE)
 
 
 def _run(files: Mapping[str, str], main: str, command: list[str], limit: float = TIMEOUT) -> CleanRun:
     with tempfile.TemporaryDirectory(prefix="migrate-lens-clean-") as folder:
-        for name, text in files.items():
-            path = Path(folder) / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "GLOG_minloglevel": "3"}
-        try:
-            done = subprocess.run(
-                command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=limit, env=environment,
-                stdin=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return CleanRun(_typed(command), None, "", "timeout")
-        output = (done.stdout + done.stderr).replace(folder + "/", "").replace(folder, ".")
+        _write(files, Path(folder))
+        return run_in(Path(folder), command, limit)
+
+
+def _write(files: Mapping[str, str], folder: Path) -> None:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def run_in(folder: Path, command: list[str], limit: float, paths: Sequence[Path] = ()) -> CleanRun:
+    """Run a command in a folder, in a process group of its own.
+
+    Args:
+        folder: the working folder; it is left out of what is shown.
+        command: what to run.
+        limit: seconds.
+        paths: folders in which Python looks for modules first.
+    """
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "GLOG_minloglevel": "3"}
+    if paths:
+        environment["PYTHONPATH"] = os.pathsep.join(map(str, paths))
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=limit, env=environment,
+            stdin=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return CleanRun(_typed(command), None, "", "timeout")
+    output = (done.stdout + done.stderr).replace(f"{folder}/", "").replace(str(folder), ".")
     return CleanRun(_typed(command), done.returncode, output, _failure(done.returncode, done.stderr))
+
+
+def without(package: str) -> str:
+    """Statements after which a package is not installed, as far as Python can tell."""
+    return (
+        "import sys, importlib.machinery as m\n"
+        "class Finder(m.PathFinder):\n"
+        "    @classmethod\n"
+        "    def find_spec(cls, name, path=None, target=None):\n"
+        f"        return None if name.partition('.')[0] == {package!r} else super().find_spec(name, path, target)\n"
+        "sys.meta_path[:] = [Finder if f is m.PathFinder else f for f in sys.meta_path]"
+    )
 
 
 def _typed(command: list[str]) -> str:
