@@ -15,6 +15,7 @@ from migrate_lens import ladder
 from migrate_lens.classify import classify, load_rules
 from migrate_lens.config import Options
 from migrate_lens.investigate import Investigation, baseline, investigate
+from migrate_lens.kernels import Kernels
 from migrate_lens.library import discover
 from migrate_lens.model import (
     Environment,
@@ -112,6 +113,7 @@ class _Climb:
     notes: list[str] = field(default_factory=list)
     bases: list[tuple[Probe, Run]] = field(default_factory=list)
     first: FirstDivergence | None = None
+    kernels: Kernels | None = None
     setting: Setting = field(init=False)
 
     def __post_init__(self) -> None:
@@ -152,6 +154,8 @@ class _Climb:
         self.findings.extend(report.findings)
         self.notes.extend([*theirs.notes, *report.notes])
         self._installed(ours.target, theirs.target)
+        names = frozenset(_extensions(ours.target))
+        self.kernels = Kernels(ours, theirs, self.bench, self.folder, options.timeout, self.progress, names)
         if not theirs.passed and not report.findings:
             self.findings.append(_unexplained(theirs.result))
         return True
@@ -218,6 +222,8 @@ class _Climb:
             stop_at_first=self.options.stop_at_first,
         )
         self.bases.append((probe, done.base))
+        if self.kernels is not None and not self.options.stop_at_first:
+            done = replace(done, findings=self.kernels.pinned(self.setting, probe, done.findings))
         self._take(done, run)
 
     def _scope(self, run: Run) -> tuple[str, ...]:
@@ -261,6 +267,7 @@ class _Climb:
         """All that was met."""
         gaps = classify(self.findings) if verdict == "gaps" else ()
         skipped = tuple(dict.fromkeys((*self.library.skipped, *self.skipped)))
+        self.notes.extend(self.kernels.notes if self.kernels is not None else ())
         return Report(
             self.library, *environments, platform.platform(), self._shown_scope(), tuple(self.stages),
             tuple(self.traces), self.first, gaps, skipped, verdict, tuple(dict.fromkeys(self.notes)),

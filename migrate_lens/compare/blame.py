@@ -51,7 +51,10 @@ def _raised(want: Trace, got: Trace, failure: dict[str, Any], frames: tuple[Fram
     """An exception outside any observed call: what the failing statement was handling."""
     event, frame = recorded(got, failure), own_frame(frames, got)
     dunder = _DUNDER.search(failure["where"])
-    if event is None and dunder and "/site-packages/" not in (frame.path if frame else ""):
+    read = _read_under_torch(want, failure, frame) if event is None else None
+    if read is not None:
+        api = read.api
+    elif event is None and dunder and "/site-packages/" not in (frame.path if frame else ""):
         api = ("torch.nn.Module." if "/nn/" in dunder["file"] else "torch.Tensor.") + dunder["name"]
     else:
         if event is None and frame is not None:
@@ -67,8 +70,18 @@ def _raised(want: Trace, got: Trace, failure: dict[str, Any], frames: tuple[Fram
     )
     message = next((x.strip() for x in failure["message"].splitlines() if x.strip()), "")
     actual = f"raises {failure['types'][0]}: {message[:200]}"
-    key = Key(Symptom.EXCEPTION, api, failure["types"][0])
+    key = Key(Symptom.EXCEPTION, api, failure["types"][0]) if read is None else Key(Symptom.MISSING_API, api)
     return Finding(key, stage, _sites(frame, event, library), "goes on", actual, facts, evidence)
+
+
+def _read_under_torch(want: Trace, failure: dict[str, Any], frame: Frame | None) -> Event | None:
+    """What torch has under a name that is missing from an object which is not known to be the framework's."""
+    name = failure["missing"] if failure["types"][0] == "AttributeError" else ""
+    if not name or frame is None:
+        return None
+    lines = range(frame.line, max(frame.line, frame.end_line) + 1)
+    there = (e for e in want.events if e.place.path == frame.path and e.place.line in lines)
+    return next((e for e in there if e.api.endswith(f".{name}")), None)
 
 
 def _sites(frame: Frame | None, event: Event | None, library: Library) -> tuple[Site, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -19,6 +20,9 @@ _KINDS = {
     "c": "call", "m": "call", "a": "attribute", "o": "operator", "i": "operator", "s": "item assignment",
     "d": "decorator", "f": "from-import", "p": "import",
 }  # fmt: skip
+
+_SIGNATURE = re.compile(r"^\s+(?:\d+\. )?\(.*\) -> .*$", re.MULTILINE)
+_UNCAST = re.compile(r"\b(?:at|c10|torch|caffe2|paddle|phi)::[\w:]+")
 
 
 def collect(found: Iterable[Divergence], stage: Stage, library: Library) -> tuple[Finding, ...]:
@@ -99,9 +103,16 @@ def facts_of(divergence: Divergence) -> dict[str, Fact]:
         facts |= {
             "exception": failure["types"][0], "raised_in": failure["where"], "argument": failure["argument"],
             "callee": failure["callee"], "proxied": failure["proxied"], "guarded": guarded(got),
-            "on_object": failure["on_object"],
+            "on_object": failure["on_object"], "uncast": uncast(failure["message"]),
         }  # fmt: skip
     return facts
+
+
+def uncast(message: str) -> str:
+    """The framework's C++ type that pybind11 could not convert, from the signature that it prints: a type without a
+    caster is spelled in C++ there, all others as Python knows them."""
+    found = (_UNCAST.search(signature[0]) for signature in _SIGNATURE.finditer(message))
+    return next((match[0] for match in found if match), "")
 
 
 def private(api: str) -> bool:

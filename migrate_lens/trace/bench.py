@@ -85,7 +85,7 @@ class Bench:
 
     def run(self, setting: Setting, runtime: Runtime, probe: Probe, *, reference: Run | None = None, heal: str = "none",
             spare: Sequence[str] = (), skip: Sequence[str] = (), observe: bool = True,
-            gradients: bool = False, values: bool = False) -> Run:  # fmt: skip
+            gradients: bool = False, values: bool = False, kernel_log: Path | None = None) -> Run:  # fmt: skip
         """Run a probe.
 
         Args:
@@ -99,6 +99,7 @@ class Bench:
             observe: False runs the program untouched.
             gradients: record the gradient that reaches each result.
             values: keep the values of large results whole; a healed run always does.
+            kernel_log: where marked C++ calls write to.
 
         Raises:
             RuntimeUnavailable: the worker is gone.
@@ -107,6 +108,7 @@ class Bench:
         job = self._job(setting, runtime, probe, stem)
         job |= {"observe": observe, "heal": heal, "spare": list(spare), "skip": list(skip), "gradients": gradients}
         job["values"] = values or heal == "all"
+        job["kernel_log"] = str(kernel_log or "")
         job["reference"] = str(reference.file) if reference else ""
         job["unbuilt"] = list(setting.unbuilt) if heal == "all" else []
         if reference is not None:
@@ -137,7 +139,7 @@ class Bench:
             "sys_path": paths, "cwd": os.getcwd(), "own": list(library.packages),
             "scope": list(setting.scope) or ["migrate_lens_nothing"], "seed": SEED, "observe": probe is not None,
             "trace": f"{stem}.trace", "reference": "", "heal": "none", "spare": [], "skip": [], "unbuilt": [],
-            "gradients": False, "values": False,
+            "gradients": False, "values": False, "kernel_log": "",
             "timeout": setting.timeout, "stdout": f"{stem}.out", "stderr": f"{stem}.err",
         }  # fmt: skip
 

@@ -96,6 +96,10 @@ class Backend:
         """Whether the proxy handed out another object than Paddle's compat package has under this name."""
         return False
 
+    def registered_class(self, value: Any) -> str:
+        """The name under ``torch.classes`` of an object of a class that a library registers; empty for all else."""
+        return ""
+
     def differentiable(self, value: Any) -> bool:
         """Whether a tensor takes part in the gradient graph."""
         raise NotImplementedError
@@ -279,9 +283,14 @@ def public_name(value: Any) -> str:
     return _shorten(module, name, value)
 
 
+def owner_of(func: Any) -> Any:
+    """The object that a callable is bound to; one that makes up its attributes is not asked, it might refuse."""
+    return None if hasattr(type(func), "__getattr__") else getattr(func, "__self__", None)
+
+
 def _of_owner(value: Any, name: str) -> str:
     """A method of a C class is named by the object that it is bound to."""
-    owner = getattr(value, "__self__", None)
+    owner = owner_of(value)
     if owner is None:
         return name
     if not isinstance(owner, type | types.ModuleType):

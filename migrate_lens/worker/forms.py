@@ -12,6 +12,7 @@ import types
 from typing import Any
 
 from migrate_lens.worker import nodes
+from migrate_lens.worker.backend import owner_of
 from migrate_lens.worker.recorder import CONTAINER, OTHER, USER, Recorder
 
 _PLAIN = frozenset((str, bytes, int, float, bool, list, dict, set, tuple, type(None), type(iter([])), complex))
@@ -78,7 +79,7 @@ def _calls(recorder: Recorder) -> dict[str, Any]:
             func = bound.func if bound else lookup(base, attribute)
         except AttributeError as error:
             return recorder.absent(number, base, attribute, error, args)
-        if "." in attribute and isinstance(getattr(func, "__self__", None), _VALUES):
+        if "." in attribute and isinstance(owner_of(func), _VALUES):
             func = _through_value(recorder, number, base, attribute)
         kind = origin(func)
         if kind == USER:
@@ -150,7 +151,9 @@ def _method_name(recorder: Recorder, number: int, base: Any, func: Any, attribut
         return node.name
     if isinstance(func, recorder.backend.module) and not isinstance(base, types.ModuleType):
         return None
-    owner = getattr(func, "__self__", None)
+    if registered := recorder.backend.registered_class(base):
+        return f"{registered}.{attribute}"
+    owner = owner_of(func)
     if owner is base or isinstance(base, types.ModuleType | type | super):
         return recorder.method_name(number, base, attribute)
     return recorder.method_name(number, base, attribute) if isinstance(base, recorder.backend.tensor) else None

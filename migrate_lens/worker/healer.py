@@ -12,6 +12,7 @@ from typing import Any
 
 from migrate_lens.encoded import Encoded, difference, references, tag, tensors
 from migrate_lens.wire import Journal
+from migrate_lens.worker.backend import owner_of
 from migrate_lens.worker.failures import parameters
 from migrate_lens.worker.nodes import Node
 from migrate_lens.worker.paddle_backend import PaddleBackend
@@ -73,7 +74,7 @@ class Healer(Recorder):
     # -- stand-ins -----------------------------------------------------------------------------------------------
 
     def origin(self, func: Any) -> int:
-        owner = None if hasattr(type(func), "__getattr__") else getattr(func, "__self__", None)
+        owner = owner_of(func)
         if self._factory.is_stand_in(func) or self._factory.is_stand_in(owner) or self._factory.is_empty(func):
             return STAND_IN
         return super().origin(func)

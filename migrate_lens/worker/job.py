@@ -32,7 +32,8 @@ class Job(TypedDict):
     lists nodes (see ``worker.healer``) that are not healed; ``skip`` those that are not even called, since they
     kill the process; ``unbuilt`` names extension modules that could not be built here, for which
     there are stand-ins; ``gradients`` records the gradient that reaches each result; ``values`` keeps the
-    values of large results whole, not sampled; ``observe`` False runs the program untouched.
+    values of large results whole, not sampled; ``observe`` False runs the program untouched; ``kernel_log`` is the
+    file that marked C++ calls write to (see ``ladder.kernels``), each observed call begins a part of it.
     The probe ``ask`` runs nothing: it says of each dotted name in ``modules`` what kind of thing it is.
     """
 
@@ -55,6 +56,7 @@ class Job(TypedDict):
     unbuilt: list[str]
     gradients: bool
     values: bool
+    kernel_log: str
     timeout: float
     stdout: str
     stderr: str
@@ -71,6 +73,9 @@ def run(job: Job, backend: Backend, seed: Any) -> None:
     journal = Journal(job["trace"])
     recorder = _recorder(job, backend, journal)
     recorder.gradients = job["gradients"]
+    if job["kernel_log"]:
+        os.environ["MIGRATE_LENS_KERNEL_LOG"] = job["kernel_log"]
+        recorder.kernel_log = os.open(job["kernel_log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     backend.whole = WHOLE if job["values"] else BRIEF
     instrumenter = Instrumenter(recorder, forms.make(recorder), frozenset(job["own"]))
     _prepare(job, instrumenter, seed)

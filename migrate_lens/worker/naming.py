@@ -7,7 +7,7 @@ import sys
 import types
 from typing import Any
 
-from migrate_lens.worker.backend import Backend, public_name
+from migrate_lens.worker.backend import Backend, owner_of, public_name
 from migrate_lens.worker.nodes import METHOD, Node
 
 USER, FRAMEWORK, OTHER, CONTAINER = 0, 1, 2, 3
@@ -88,8 +88,7 @@ class Naming:
             return self.origin(func.__wrapped__)
         if _rewritten(getattr(kind, "__call__", None)):  # noqa: B004 - whose the method is, not whether there is one
             return USER
-        # An object that makes up its attributes is not asked for one.
-        owner = None if hasattr(kind, "__getattr__") else getattr(func, "__self__", None)
+        owner = owner_of(func)
         if owner is not None and not isinstance(owner, types.ModuleType):
             owner_kind = owner if isinstance(owner, type) else type(owner)
             return FRAMEWORK if self.backend.foreign(owner_kind) else OTHER
@@ -132,7 +131,9 @@ class Naming:
         for owner in reversed(kind.__mro__[:-1]):
             if attribute in vars(owner) and self.backend.own(owner) and issubclass(owner, self.backend.module):
                 return f"{as_torch(public_name(owner))}.{attribute}"
-        return f"{as_torch(self.backend.type_name(kind))}.{attribute}"
+        name = self.backend.type_name(kind)
+        # What torch keeps to itself about an operator is no name of the registry's.
+        return f"{name if name.startswith('torch._ops.') and attribute.startswith('_') else as_torch(name)}.{attribute}"
 
     def function_name(self, number: int, func: Any, args: tuple[Any, ...]) -> str:
         """The documented name of what is called."""

@@ -25,6 +25,7 @@ another object than Paddle's compat package has).
 
 from __future__ import annotations
 
+import os
 import types
 import weakref
 from itertools import islice
@@ -52,6 +53,7 @@ class Recorder(Naming):
 
     Attributes:
         gradients: record the gradients that reach each result (costs a hook a tensor).
+        kernel_log: the file that marked C++ calls write to, -1 where there are none.
     """
 
     def __init__(self, backend: Backend, journal: Journal, *, inputs: bool) -> None:
@@ -59,6 +61,7 @@ class Recorder(Naming):
         self.journal = journal
         self.inputs = inputs
         self.gradients = False
+        self.kernel_log = -1
         self.visits: list[int] = [0]
         self._serial = 0
         self._draws: dict[str, bool] = {}
@@ -152,19 +155,27 @@ class Recorder(Naming):
         draws = self._may_draw(api)
         state = self.backend.random_state() if draws else b""
         self.journal.enter(number)
+        self._mark(number, visit, sub)
         try:
             out = func(*args, **kwargs)
             if self.gradients:
                 self._watch(number, visit, sub, out)
         except Exception as error:  # noqa: BLE001 - the worker's edge: whatever the program's call raises is a result
+            self._mark(0, 0, "")
             return self.raised(number, visit, sub, api, inputs, operands, func, args, kwargs, error)
         self.journal.enter(0)
+        self._mark(0, 0, "")
         flags = self._flags(api, func, given, operands, out)
         if draws and state != self.backend.random_state():
             flags += "r"
         after = self.backend.versions(operands)
         written = [i for i, v in enumerate(after) if v != before[i]] if after != before else []
         return self.returned(number, visit, sub, api, inputs, operands, written, flags, out)
+
+    def _mark(self, number: int, visit: int, sub: str) -> None:
+        """Begin, or with number 0 end, a part of the log of marked C++ calls."""
+        if self.kernel_log >= 0:
+            os.write(self.kernel_log, f'["@",{number},{visit},"{sub}"]\n'.encode())
 
     def _watch(self, number: int, visit: int, sub: str, out: Any) -> None:
         """Have the gradients that reach a result written when they come."""

@@ -104,5 +104,10 @@ class TorchBackend(Backend):
         except (RuntimeError, NotImplementedError):
             return None
 
+    def registered_class(self, value: Any) -> str:
+        if type(value) is not torch.ScriptObject:
+            return ""
+        return str(value._type().qualified_name()).removeprefix("__torch__.")
+
     def differentiable(self, value: Any) -> bool:
         return bool(value.requires_grad)
