@@ -131,8 +131,17 @@ def _fate(run: Run) -> tuple[Outcome, str]:
         where = f" in {run.in_flight_api}" if run.in_flight_api else ""
         return Outcome.CRASHED, f"{how}{where}"
     if _failed(run):
-        return Outcome.FAILED, ending_said(run.trace.ending)
+        return Outcome.FAILED, ending_said(run.trace.ending) + _first_failure(run.trace)
     return Outcome.PASSED, ""
+
+
+def _first_failure(trace: Trace) -> str:
+    """What a test run that ended early met first: a file that cannot be collected, above all."""
+    if trace.ending.how != "exited" or not trace.failures:
+        return ""
+    name, failure, _ = trace.failures[0]
+    message = next((line.strip() for line in failure["message"].splitlines() if line.strip()), "")
+    return f" ({name}: {failure['types'][0]}{': ' if message else ''}{message[:200]})"
 
 
 def _summary(base: Run, other: Run, probe: Probe, note: str) -> TraceSummary:

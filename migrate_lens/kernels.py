@@ -206,9 +206,10 @@ class _Pair:
             "operator": finding.key.api,
         }
         where = ", ".join(f"{site.path}:{site.line}" for site in finding.sites[:3])
+        seen = f"torch: {finding.expected}; Paddle: {finding.actual}"
         given = "what it was given is the same" if mark.closed else "all that was seen before it is the same"
         evidence = (
-            f"called in the kernel of {finding.key.api} ({where}), which {finding.actual}",
+            f"called in the kernel of {finding.key.api} ({where}), where {seen}",
             f"the kernel was run on both sides with its calls marked: this is the first that differs, {given}",
         )
         return Finding(
@@ -225,7 +226,10 @@ class _Pair:
                 f"inside its C++ function the sides go apart at {mark.path}:{mark.line}, and no call of torch's did it"
             )
         facts = {**finding.facts, "kernel": verdict.how}
-        return replace(finding, facts=facts, evidence=(*finding.evidence, *filter(None, [said])))
+        refused = verdict.how == NOT_ENTERED and finding.key.symptom is Symptom.EXCEPTION
+        # The way into the function is what its schema describes: keywords, defaults, types.
+        key = replace(finding.key, symptom=Symptom.SCHEMA) if refused or verdict.how == ARGUMENTS else finding.key
+        return replace(finding, key=key, facts=facts, evidence=(*finding.evidence, *filter(None, [said])))
 
 
 def _caster(finding: Finding) -> Finding:

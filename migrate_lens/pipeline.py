@@ -177,10 +177,14 @@ class _Climb:
         return not names or self._climb_to(Stage.IMPORT, probe, given=True)
 
     def _probes(self) -> bool:
-        """Probes that the user named must run under torch; of those that were found, one must."""
+        """Probes that the user named must run under torch; of the programs that were found, one must.
+
+        A test file that cannot be collected lacks what tests need, which says nothing about the library.
+        """
         given = self.library.probes_from != "found" or self.library.script is not None
         done = [self._climb_to(Stage.RUN, probe, given=given) for probe in self.library.probes]
-        return all(done) if given else any(done) or not done
+        programs = [probe for probe in self.library.probes if probe.kind is not ProbeKind.PYTEST]
+        return all(done) if given else any(done) or not programs
 
     def _tests(self) -> None:
         if self.options.tests:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from migrate_lens.encoded import LIGHT, Difference, Encoded, difference
+from migrate_lens.encoded import LIGHT, Difference, Encoded, difference, tag
 
 Call = tuple[int, int, str]  # node, visit, part
 
@@ -245,5 +245,14 @@ class _Walk:
 
 def _first(want: Sequence[Encoded], got: Sequence[Encoded], *, values: bool = True) -> Difference | None:
     """The first difference that is one of what a kernel computed."""
-    found = (difference(one, other, values=values) for one, other in zip(want, got, strict=False))
-    return next((d for d in found if d is not None and d.aspect not in LIGHT), None)
+    for one, other in zip(want, got, strict=False):
+        found = difference(one, other, values=values)
+        if found is not None and found.aspect not in LIGHT:
+            return replace(found, aspect="dtype") if _dtype(one) != _dtype(other) else found
+    return None
+
+
+def _dtype(value: Encoded) -> Encoded:
+    """The dtype that a value is, or that options begin with."""
+    inner = value[1][0] if tag(value) == "t" and value[1] else value
+    return inner if tag(inner) == "D" else None

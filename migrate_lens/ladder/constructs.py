@@ -256,7 +256,7 @@ def _conversion(diagnostic: Diagnostic) -> tuple[str, str] | None:
     if schema := _schema_construct(diagnostic):
         return schema
     for note in diagnostic.notes:
-        if match := re.search(r"initializing argument \d+ of '(.+)'", note):
+        if match := re.search(r"(?:initializing argument \d+ of|in call to) ['‘](.+)['’]", note):
             api = documented(function_name(match[1])[0])
             if of_framework(api):
                 return _registry_or(api, "function")

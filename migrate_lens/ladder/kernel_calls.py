@@ -228,9 +228,12 @@ class _Finder:
         end = at + 1
         while end < len(self._t) and self._t.at(end) not in (";", "}"):
             end = self._t.partner.get(end, end) + 1 if self._t.at(end) in ("(", "[", "{") else end + 1
-        if self._t.at(end) == ";" and end == at + 2 and self._t.word(at + 1) and self._t.at(at + 1) not in ("this", "nullptr"):
-            yield self._mark("return", "return", at, end + 1, at, closed=False, told=(self._t.at(at + 1),))
-        elif self._t.at(end) == ";" and end > at + 1:
+        name = self._t.at(at + 1) if end == at + 2 and self._t.word(at + 1) else ""
+        if self._t.at(end) != ";" or name in ("this", "nullptr"):
+            return
+        if name:
+            yield self._mark("return", "return", at, end + 1, at, closed=False, told=(name,))
+        elif end > at + 1:
             yield self._mark("return", "return", at + 1, end, at, closed=False)
 
     def _cast(self, at: int) -> Iterator[Mark]:

@@ -215,6 +215,9 @@ def _linked(side: _Side, units: Sequence[str], end: float) -> str:
         place = _installed(call.output, target)
         if place is None:
             continue
+        for path, arg in inputs.items():
+            if arg not in mine and not path.exists() and (again := _again(side, path, end)) is not None:
+                mine[arg] = str(again)
         args = [mine.get(arg, arg) for arg in call.args]
         args[args.index("-o") + 1] = str(place)
         ran = run_bounded([*call.command, *args], cwd=call.cwd, env=outside(os.environ),
@@ -225,6 +228,17 @@ def _linked(side: _Side, units: Sequence[str], end: float) -> str:
     return "" if linked else "no library that was linked of the marked units is installed"
 
 
+def _again(side: _Side, output: Path, end: float) -> Path | None:
+    """An object of the build that is not kept, compiled once more as it is; None if it cannot be."""
+    call = next((c for c in side.calls.values() if c.output == output and c.source is not None), None)
+    if call is None:
+        return None
+    made = side.object(str(output))
+    argv = [*call.command, *flags(call), "-O0", "-g0", "-w", "-c", str(call.source), "-o", str(made)]
+    ran = run_bounded(argv, cwd=call.cwd, env=outside(os.environ), timeout=max(1.0, end - time.monotonic()))
+    return made if ran.ok else None
+
+
 def _installed(output: Path, target: Path) -> Path | None:
     """Where the target has what a link made."""
     there = [path for path in sorted(target.rglob("*.so")) if path.is_file()]
@@ -233,4 +247,9 @@ def _installed(output: Path, target: Path) -> Path | None:
         same = [p for p in there if p.stat().st_size == size and p.read_bytes() == output.read_bytes()]
         if same:
             return same[0]
-    return next((path for path in there if path.name == output.name), None)
+    same = [p for p in there if p.name == output.name] or [p for p in there if _stem(p) == _stem(output)]
+    return same[0] if len(same) == 1 or (same and same[0].name == output.name) else None
+
+
+def _stem(path: Path) -> str:
+    return path.name.partition(".")[0].removesuffix("_pd_")

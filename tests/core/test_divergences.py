@@ -114,6 +114,25 @@ def test_facts_that_rules_may_ask_for() -> None:
     assert facts_of(of(call(1, T, api="torch._C.f"), call(1, U)))["private"] is True
 
 
+PYBIND = """run(): incompatible function arguments. The following argument types are supported:
+    1. ({taken}) -> {given}
+
+Invoked with: 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("taken", "given", "uncast"),
+    [
+        ("arg0: c10::ScalarType", "int", "c10::ScalarType"), ("arg0: int", "at::Tensor", "at::Tensor"),
+        ("arg0: int, arg1: str", "int", ""), ("arg0: mine::Type", "int", ""),
+    ],
+)  # fmt: skip
+def test_a_type_without_a_caster_is_read_from_the_signature(taken: str, given: str, uncast: str) -> None:
+    message = PYBIND.format(taken=taken, given=given)
+    assert facts_of(of(call(1, 3), failed(1, kind="TypeError", message=message)))["uncast"] == uncast
+
+
 @pytest.mark.parametrize(
     ("name", "answer"),
     [("torch._C.f", True), ("torch.f", False), ("torch.__version__", False), ("torch.Tensor.__add__", False)],
@@ -213,6 +232,18 @@ def test_an_exception_outside_any_call_names_what_the_statement_was_handling() -
     )
     (found,) = blame(trace([]), got, UNLIKE, Stage.RUN, LIBRARY)
     assert (found.key.api, str(found.key.symptom), found.sites) == ("torch.dtype", "exception", (Site("script.py", 2),))
+
+
+@pytest.mark.parametrize(
+    ("missing", "api", "symptom"),
+    [("_schema", "torch._ops.OpOverload._schema", "missing_api"), ("other", "torch.g", "exception")],
+)
+def test_an_attribute_that_only_torchs_object_has_is_named(missing: str, api: str, symptom: str) -> None:
+    frame = Frame("/lib/script.py", 2, 2, 0, 9, "__main__")
+    want = trace([call(2, T, api="torch.g"), call(place(2, kind="a"), 1, api="torch._ops.OpOverload._schema")])
+    got = trace([call(2, T, api="torch.g")], ended("raised", failure("AttributeError", missing=missing), frame))
+    (found,) = blame(want, got, UNLIKE, Stage.RUN, LIBRARY)
+    assert (found.key.api, str(found.key.symptom)) == (api, symptom)
 
 
 def test_an_outcome_that_nothing_explains_names_the_last_call() -> None:

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core_fakes import SPACE, Module, Observed, Tensor, calls, plain, programs, rewritten
+from core_fakes import SPACE, FakeBackend, Module, Observed, Tensor, calls, plain, programs, rewritten
 
 from migrate_lens import wire
 from migrate_lens.worker import forms, nodes
+from migrate_lens.worker.backend import owner_of
+from migrate_lens.worker.naming import OTHER, Naming
 
 Record = Callable[[str], Observed]
 
@@ -126,6 +128,17 @@ torch.nn.no
     absent = [(frame[0], frame[4]) for frame in observed.frames if frame[0] == "absent"]
     assert absent == [("absent", "torch.nothing.at.all"), ("absent", "torch.nn.no")]
     assert observed.behaviour.ending == "AttributeError"
+
+
+class Refuses:
+    def __getattr__(self, name: str) -> object:
+        raise ValueError(name)
+
+
+def test_an_object_that_refuses_to_be_asked_is_not_asked_who_it_is_bound_to() -> None:
+    items: list[int] = []
+    assert (owner_of(items.append), owner_of(Refuses())) == (items, None)
+    assert Naming(FakeBackend()).origin(Refuses()) == OTHER
 
 
 def test_an_attribute_that_a_program_lacks_itself_is_its_own_affair(record: Record) -> None:
