@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
-from . import __version__, audit_command, cli_remedies, config, state
+from . import __version__, audit_command, cli_remedies, cli_trace, config, state
 from .errors import LensError, StateError, UsageError
 from .reports import FORMATS, text
 
@@ -331,5 +331,6 @@ def _progress() -> Callable[[str], None]:
     return lambda line: _say(f"- {line}")
 
 
+cli_trace.register(app, _print, _progress)
 cli_remedies.register(app, _print, _progress)
 audit_command.register(app, _print, _say)

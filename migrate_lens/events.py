@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from migrate_lens.encoded import Encoded
@@ -37,6 +38,14 @@ Key = tuple[str, int, int, int, int, str, int, str]
 
 
 @dataclass(frozen=True, slots=True)
+class Op:
+    """A low-level operator that ran below a call: its name as the framework has it, and its encoded result."""
+
+    name: str
+    value: Encoded
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """One thing that a program did: a call that returned or raised, or a name that was not there.
 
@@ -52,6 +61,8 @@ class Event:
         written: tensor arguments that were written, as (index, encoded).
         flags: see ``worker.recorder``.
         healed: why torch's value was handed over; empty where it was not.
+        ops: the low-level operators below it, where they were asked for.
+        state: of a layer that was called: its parameters and buffers, where they were written, and whether it trains.
     """
 
     what: str
@@ -65,6 +76,14 @@ class Event:
     written: tuple[tuple[int, Encoded], ...]
     flags: str
     healed: str
+    ops: tuple[Op, ...] = ()
+    state: tuple[Encoded, bool] | None = None
+
+    @property
+    def layer(self) -> int:
+        """The number of the layer that was made or called; 0 where it was none."""
+        _, found, rest = self.flags.partition("@")
+        return int(rest.partition(";")[0]) if found else 0
 
     @property
     def key(self) -> Key:
@@ -90,8 +109,8 @@ class Ending:
     """How a program ended.
 
     Attributes:
-        how: ``finished``, ``parts`` (a probe of several: modules, tests), ``raised``, ``exited``, or ``died`` where the
-            process left no outcome.
+        how: ``finished``, ``parts`` (a probe of several: modules, tests), ``raised``, ``exited``, ``stopped`` (at the
+            call where it was told to), or ``died`` where the process left no outcome.
         value: the result, what became of each part, the failure, or the exit code.
         has_value: whether the program has a result of its own.
         frames: of the exception.
@@ -115,6 +134,9 @@ class Trace:
         answers: imports of torch: (place, ``torch`` or ``proxy``).
         failures: failures of single modules or tests: (name, failure, frames).
         gradients: by event, the gradient that reached each tensor of its result, by index.
+        about: what it is a trace of: runtime, versions, probe, level (see ``trace.bench``).
+        loose: low-level operators that ran below no recorded call, where all were asked for.
+        counted: kernels that the framework itself counted, in all and below recorded calls.
     """
 
     events: tuple[Event, ...]
@@ -127,3 +149,6 @@ class Trace:
     answers: tuple[tuple[Place, str], ...]
     failures: tuple[tuple[str, Any, tuple[Frame, ...]], ...]
     gradients: dict[Key, dict[int, Encoded]]
+    about: Mapping[str, Any] = field(default_factory=dict)
+    loose: tuple[Op, ...] = ()
+    counted: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})

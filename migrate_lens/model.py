@@ -71,6 +71,18 @@ class Runtime(StrEnum):
     PADDLE_GLOBAL = "paddle-global"
 
 
+class Level(StrEnum):
+    """How much of what calls return a trace keeps.
+
+    ``structure``: names, shapes, dtypes. ``digests``: small results whole, of larger ones a sample, which is enough to
+    see that two differ. ``values``: results whole, so that a call can be made again from its inputs.
+    """
+
+    STRUCTURE = "structure"
+    DIGESTS = "digests"
+    VALUES = "values"
+
+
 class Stage(StrEnum):
     """A rung of the ladder, cheapest first."""
 

@@ -17,6 +17,7 @@ from typing import Any
 
 MARSHAL_VERSION = 4
 HEADER = 16
+MAGIC = b"MLTRACE1"
 _LENGTH = struct.Struct("<I")
 _FIRST_SIZE = 1 << 20
 
@@ -24,7 +25,8 @@ _FIRST_SIZE = 1 << 20
 class Journal:
     """Append-only, memory-mapped writer of one trace.
 
-    Bytes 0 to 3 of the file hold the number of the node in flight (0: none), so that a crash leaves its name.
+    Bytes 0 to 3 of the file hold the number of the node in flight (0: none), so that a crash leaves its name; the
+    eight after them say that it is a trace, and of which form.
 
     Args:
         path: the file; made anew.
@@ -38,6 +40,7 @@ class Journal:
         self._size = _FIRST_SIZE
         os.ftruncate(self._fd, self._size)
         self._map = mmap.mmap(self._fd, self._size)
+        self._map[4 : 4 + len(MAGIC)] = MAGIC
         self._end = HEADER
         self.written = 0
 
@@ -92,6 +95,16 @@ def _plain(value: Any) -> Any:
         return int(value)
     except (TypeError, ValueError, RuntimeError):
         return repr(kind)
+
+
+def is_trace(path: str | Path) -> bool:
+    """Whether a file is a trace of the form that this version writes.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with open(path, "rb") as file:
+        return file.read(HEADER)[4 : 4 + len(MAGIC)] == MAGIC
 
 
 def read(path: str | Path) -> tuple[int, Iterator[tuple[Any, ...]]]:

@@ -1,23 +1,49 @@
-"""Alignment: two traces of one source in, pairs of events out.
+"""Alignment: two traces in, pairs of events out.
 
 Both runtimes run the same source, so an event's key (module, position, visit, part) is the same in both, and a
-dictionary aligns them in linear time. What a program does only on one side stays alone.
+dictionary aligns them in linear time. What a program does only on one side stays alone. Traces of two sources (a
+program before and after an edit) are aligned as sequences of names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Hashable, Iterator
 
+from migrate_lens.compare.sequence import match
 from migrate_lens.events import Event, Trace
 
 
 def pairs(want: Trace, got: Trace) -> Iterator[tuple[Event, Event]]:
-    """Events that both sides have, in Paddle's order."""
+    """Events of one source that both sides have, in the second one's order."""
     known = {event.key: event for event in want.events}
     for event in got.events:
         other = known.get(event.key)
         if other is not None:
             yield other, event
+
+
+def in_order(want: Trace, got: Trace) -> Iterator[tuple[Event, Event]]:
+    """Events of two sources with the same name in the same order."""
+    for i, j in match([_token(e) for e in want.events], [_token(e) for e in got.events]):
+        yield want.events[i], got.events[j]
+
+
+def _token(event: Event) -> Hashable:
+    return (event.place.kind, event.api or event.place.text, event.part)
+
+
+def same_source(want: Trace, got: Trace) -> bool:
+    """Whether the modules that both traces know have the same observed places in both."""
+    ours, theirs = _modules(want), _modules(got)
+    return all(ours[name] == theirs[name] for name in ours.keys() & theirs.keys())
+
+
+def _modules(trace: Trace) -> dict[str, list[tuple[object, ...]]]:
+    found: dict[str, list[tuple[object, ...]]] = defaultdict(list)
+    for p in trace.places:
+        found[p.module].append((p.line, p.column, p.end_line, p.end_column, p.kind, p.text))
+    return found
 
 
 def counts(want: Trace, got: Trace) -> tuple[int, int]:

@@ -48,6 +48,8 @@ def ending_said(ending: Ending) -> str:
         return "; ".join(bad[:3]) or "finishes"
     if ending.how == "finished":
         return f"finishes with {describe(ending.value)}" if ending.has_value else "finishes"
+    if ending.how == "stopped":
+        return "stopped where it was told to"
     return f"exits with {ending.value}" if ending.how == "exited" else "dies"
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from migrate_lens import wire
 from migrate_lens.encoded import Encoded
-from migrate_lens.events import Ending, Event, Frame, Key, Place, Trace
+from migrate_lens.events import Ending, Event, Frame, Key, Op, Place, Trace
 
 
 def load(path: Path) -> Trace:
@@ -30,6 +31,10 @@ class _Reader:
         self.answers: list[tuple[Place, str]] = []
         self.gradients: dict[Key, dict[int, Encoded]] = {}
         self.failures: list[tuple[str, Any, tuple[Frame, ...]]] = []
+        self.about: dict[str, Any] = {}
+        self.ops: dict[int, list[Op]] = {}
+        self.states: dict[int, tuple[Encoded, bool]] = {}
+        self.counted: tuple[dict[str, int], dict[str, int]] = ({}, {})
 
     def read(self, in_flight: int, frames: list[tuple[Any, ...]]) -> Trace:
         for frame in frames:
@@ -38,7 +43,7 @@ class _Reader:
         return Trace(
             tuple(self.events), self.ending, self.places.get(in_flight), tuple(self.places.values()), self.values,
             tuple(users), tuple(refused), tuple(self.answers), tuple(self.failures),
-            self.gradients,
+            self.gradients, self.about, tuple(self.ops.get(0, ())), self.counted,
         )  # fmt: skip
 
     def _one(self, frame: tuple[Any, ...]) -> None:
@@ -60,8 +65,18 @@ class _Reader:
             p = self.places[frame[1]]
             key = (p.module, p.line, p.column, p.end_line, p.end_column, p.kind, frame[2], frame[3])
             self.gradients.setdefault(key, {})[frame[4]] = frame[5]
-        elif kind != "state":
-            self.events.append(self._event(frame))
+        elif kind == "about":
+            self.about = frame[1]
+        elif kind == "op":
+            self.ops.setdefault(frame[1], []).append(Op(frame[2], frame[3]))
+        elif kind == "counted":
+            self.counted = (frame[1], frame[2])
+        elif kind == "state":
+            self.states[frame[5]] = (frame[4], frame[6])
+        elif kind in ("call", "raise", "absent", "handed"):
+            event = self._event(frame)
+            below, state = self.ops.pop(frame[1], ()), self.states.get(event.layer)
+            self.events.append(replace(event, ops=tuple(below), state=state) if below or state else event)
 
     def _module(self, module: str, path: str, base: int, nodes: list[Any]) -> None:
         for index, (line, column, end_line, end_column, kind, _, caught, text) in enumerate(nodes):

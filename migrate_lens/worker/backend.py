@@ -18,6 +18,8 @@ from migrate_lens.encoded import Encoded
 
 # Largest tensor, in bytes, whose values are kept whole; of larger ones every stride-th element is kept.
 WHOLE = 1 << 22
+# The same where shapes and dtypes are all that is recorded.
+STRUCTURE = -1
 # The same where values are only compared: of more than this, a sample is enough to see that two results differ.
 BRIEF = 1 << 14
 SAMPLE = 1 << 12
@@ -71,6 +73,18 @@ class Backend:
             return self.look(value)
         except Exception:  # noqa: BLE001 - the worker's edge: a tensor that cannot be described must not end the program
             return ("O", "torch.Tensor")
+
+    def build_tensor(self, encoded: Encoded) -> Any:
+        """A new tensor with a recorded shape, dtype and values; zeros where the values were not kept."""
+        raise NotImplementedError
+
+    def fill(self, tensor: Any, dtype: str, shape: tuple[int, ...], data: Any) -> bool:
+        """Write recorded values into a tensor of the same shape and dtype, in place, outside the graph."""
+        raise NotImplementedError
+
+    def dtype_of(self, name: str) -> Any:
+        """The framework's own dtype."""
+        raise NotImplementedError
 
     def version(self, value: Any) -> int:
         """How many times a tensor was written in place."""
@@ -228,7 +242,7 @@ class Backend:
 
     def in_full(self, encode: Callable[[Any], Encoded], value: Any) -> Encoded:
         """Encode with all values, whatever the level of this run: they will be handed over."""
-        outer, self.whole = self.whole, WHOLE
+        outer, self.whole = self.whole, self.whole if self.whole == STRUCTURE else max(self.whole, WHOLE)
         try:
             return encode(value)
         finally:
@@ -253,7 +267,7 @@ _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
 
 def numpy_data(values: Any, whole: int) -> Any:
     """Raw bytes of a numeric array in C order, a sample of a large one, None for objects."""
-    if values.dtype.kind not in "biufc":
+    if values.dtype.kind not in "biufc" or whole == STRUCTURE:
         return None
     if values.nbytes <= whole:
         return values.tobytes()

@@ -14,15 +14,29 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from migrate_lens.wire import Journal
+from migrate_lens.wire import Journal, read
 from migrate_lens.worker import forms
 from migrate_lens.worker.backend import BRIEF, WHOLE, Backend
 from migrate_lens.worker.failures import failure_of
 from migrate_lens.worker.loader import Instrumenter
 from migrate_lens.worker.nodes import CALL, Node
 from migrate_lens.worker.recorder import Recorder
+from migrate_lens.worker.replay import replay
+from migrate_lens.worker.steering import Steered, Stopped
 
 _OURS = str(Path(__file__).resolve().parent)
+
+
+class Steer(TypedDict):
+    """``whole`` is how many bytes of a tensor are kept whole, ``STRUCTURE`` for none of any; the others are selectors.
+
+    ``substitute`` is a file of ``("substitute", selector, encoded)`` frames, or ``""``.
+    """
+
+    whole: int
+    zoom: str
+    stop_at: str
+    substitute: str
 
 
 class Job(TypedDict):
@@ -33,7 +47,10 @@ class Job(TypedDict):
     kill the process; ``unbuilt`` names extension modules that could not be built here, for which
     there are stand-ins; ``gradients`` records the gradient that reaches each result; ``values`` keeps the
     values of large results whole, not sampled; ``observe`` False runs the program untouched; ``kernel_log`` is the
-    file that marked C++ calls write to (see ``ladder.kernels``), each observed call begins a part of it.
+    file that marked C++ calls write to (see ``ladder.kernels``), each observed call begins a part of it; ``about`` is
+    written at the head of the trace; ``steer`` is what a user wants done at chosen calls (see ``Steer``), or None.
+    The probe ``replay`` makes the calls of the file at ``path`` (see ``worker.replay``), and looks below them with
+    ``all`` for zoom.
     The probe ``ask`` runs nothing: it says of each dotted name in ``modules`` what kind of thing it is.
     """
 
@@ -57,6 +74,8 @@ class Job(TypedDict):
     gradients: bool
     values: bool
     kernel_log: str
+    about: dict[str, Any]
+    steer: Steer | None
     timeout: float
     stdout: str
     stderr: str
@@ -71,22 +90,28 @@ def run(job: Job, backend: Backend, seed: Any) -> None:
         seed: seeds the framework.
     """
     journal = Journal(job["trace"])
+    journal.write(("about", job["about"]))
     recorder = _recorder(job, backend, journal)
     recorder.gradients = job["gradients"]
     if job["kernel_log"]:
         os.environ["MIGRATE_LENS_KERNEL_LOG"] = job["kernel_log"]
         recorder.kernel_log = os.open(job["kernel_log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     backend.whole = WHOLE if job["values"] else BRIEF
+    if job["steer"]:
+        backend.whole = job["steer"]["whole"]
     instrumenter = Instrumenter(recorder, forms.make(recorder), frozenset(job["own"]))
     _prepare(job, instrumenter, seed)
     try:
-        value = _PROBES[job["probe"]](job, recorder, instrumenter)
+        with recorder.watching():
+            value = _PROBES[job["probe"]](job, recorder, instrumenter)
         if isinstance(value, _Parts):
             journal.write(("outcome", "parts", dict(value), True))
         else:
             has = value is not _NOTHING
             encoded = backend.in_full(backend.encode, value) if has else None
             journal.write(("outcome", "finished", encoded, has))
+    except Stopped:
+        journal.write(("outcome", "stopped", None, []))
     except SystemExit as error:
         journal.write(("outcome", "exited", error.code if isinstance(error.code, int | None) else str(error.code), []))
     except BaseException as error:  # noqa: BLE001 - the worker's edge: a program may raise anything, and that is its outcome
@@ -96,6 +121,10 @@ def run(job: Job, backend: Backend, seed: Any) -> None:
 
 
 def _recorder(job: Job, backend: Backend, journal: Journal) -> Recorder:
+    steer = job["steer"]
+    if steer and not job["reference"] and job["observe"]:
+        given = [(f[1], f[2]) for f in read(steer["substitute"])[1]] if steer["substitute"] else []
+        return Steered(backend, journal, steer["zoom"], steer["stop_at"], given)
     if not job["reference"]:
         return Recorder(backend, journal, inputs=backend.name == "torch")
     healer = importlib.import_module("migrate_lens.worker.healer")
@@ -206,6 +235,12 @@ def _ask(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
     return _Parts({name: _kind(name) for name in job["modules"]})
 
 
+def _replay(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
+    steer = job["steer"]
+    replay(recorder.backend, recorder.journal, job["path"], zoom=bool(steer and steer["zoom"]))
+    return _NOTHING
+
+
 def _kind(name: str) -> str:
     """``module``, ``class``, ``function``, ``other``, or ``""`` for what is not there."""
     parts = name.split(".")
@@ -225,7 +260,14 @@ def _kind(name: str) -> str:
     return "function" if callable(value) else "other"
 
 
-_PROBES = {"ask": _ask, "script": _script, "callable": _callable, "imports": _imports, "pytest": _pytest}
+_PROBES = {
+    "ask": _ask,
+    "replay": _replay,
+    "script": _script,
+    "callable": _callable,
+    "imports": _imports,
+    "pytest": _pytest,
+}
 
 
 def _frames(error: BaseException) -> list[tuple[str, int, int, int, int, str, bool]]:

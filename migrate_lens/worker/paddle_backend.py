@@ -8,7 +8,7 @@ import numpy as np
 import paddle
 
 from migrate_lens.encoded import Encoded
-from migrate_lens.worker.backend import Backend, numpy_data
+from migrate_lens.worker.backend import STRUCTURE, Backend, numpy_data
 
 _SIZE = type(paddle.to_tensor([0.0]).shape)
 
@@ -27,9 +27,10 @@ class PaddleBackend(Backend):
 
     def look(self, value: Any) -> Encoded:
         dtype = self.dtype_name(value.dtype)
+        data = None if self.whole == STRUCTURE else self._data(value, dtype)
         place = "gpu" if value.place.is_gpu_place() else "cpu"
         device = "cuda" if place == "gpu" else place
-        return ("T", dtype, tuple(value.shape), self._data(value, dtype), device, not value.stop_gradient)
+        return ("T", dtype, tuple(value.shape), data, device, not value.stop_gradient)
 
     def dtype_name(self, dtype: Any) -> str:
         """``float32`` for ``paddle.float32``."""
@@ -91,7 +92,6 @@ class PaddleBackend(Backend):
     # -- the way back: handing torch's recorded values to the program ---------------------------------------------
 
     def build_tensor(self, encoded: Encoded) -> Any:
-        """A new tensor with torch's shape, dtype and values; zeros where the values were not kept."""
         _, dtype, shape, data, _, requires_grad = encoded
         with paddle.no_grad():
             tensor = paddle.to_tensor(self._array(dtype, shape, data))
@@ -99,6 +99,9 @@ class PaddleBackend(Backend):
                 tensor = tensor.astype(dtype)
         tensor.stop_gradient = not requires_grad
         return tensor
+
+    def dtype_of(self, name: str) -> Any:
+        return getattr(paddle, name)
 
     def grafted(self, value: Any, node: Any) -> Any:
         """A value with the gradient graph of a result of its shape and dtype, so that a backward pass reaches it."""
@@ -113,7 +116,6 @@ class PaddleBackend(Backend):
         return np.frombuffer(data, kind).reshape(shape).copy()
 
     def fill(self, tensor: Any, dtype: str, shape: tuple[int, ...], data: Any) -> bool:
-        """Write torch's values into a tensor of the same shape and dtype, in place, outside the graph."""
         if tuple(tensor.shape) != shape or self.dtype_name(tensor.dtype) != dtype or not isinstance(data, bytes):
             return False
         if not data or not tensor.is_dense():

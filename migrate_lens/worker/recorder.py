@@ -12,15 +12,15 @@ written, flags, healed)``                                             a call ret
 ``("answered", node, who)``                                           ``torch`` or ``proxy`` answered an import of torch
 ``("handed", node, visit, sub)``                                      a stand-in answered with torch's value
 ``("grad", node, visit, sub, index, encoded)``                         the gradient that reached a result's tensor
-``("state", node, visit, sub, state)``                                a layer's state before a call, changed unseen
+``("state", node, visit, sub, state, layer, training)``               a layer's state before a call, changed unseen
 ====================================================================  ================================================
 
 ``inputs`` is ``[base, positional..., (keyword, value)...]`` with tensors as ``("#", serial, version)``; ``written``
 lists tensor arguments that the call wrote to, as ``(index, encoded)``; ``serials`` are (serial, version) pairs of the
 result's tensors; ``flags`` holds ``r`` (it drew random numbers), ``u`` (uninitialised memory), ``=N;`` (the result is
 tensor argument N), ``v`` (the result shares memory with an argument), ``i`` (it got other inputs than torch's call),
-``k`` (a layer was made), ``s`` (a tensor that is known was written by no recorded call) and ``p`` (the proxy handed out
-another object than Paddle's compat package has).
+``k`` (a layer was made), ``@N;`` (the number of the layer that was made or called), ``s`` (a tensor that is known was
+written by no recorded call) and ``p`` (the proxy handed out another object than Paddle's compat package has).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from __future__ import annotations
 import os
 import types
 import weakref
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import Any
 
@@ -54,6 +55,7 @@ class Recorder(Naming):
     Attributes:
         gradients: record the gradients that reach each result (costs a hook a tensor).
         kernel_log: the file that marked C++ calls write to, -1 where there are none.
+        caller: makes the calls in the recorder's place where somebody wants to look below them.
     """
 
     def __init__(self, backend: Backend, journal: Journal, *, inputs: bool) -> None:
@@ -62,11 +64,14 @@ class Recorder(Naming):
         self.inputs = inputs
         self.gradients = False
         self.kernel_log = -1
+        self.caller: Any = None
         self.visits: list[int] = [0]
         self._serial = 0
         self._draws: dict[str, bool] = {}
         self._moved = False
         self._known: dict[int, tuple[weakref.ref[Any], int, int]] = {}
+        self._layers: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self._layer_count = 0
 
     # -- modules -------------------------------------------------------------------------------------------------
 
@@ -77,6 +82,10 @@ class Recorder(Naming):
         self.visits.extend([0] * len(nodes))
         self.journal.write(("module", module, path, base, [tuple(n) for n in nodes]))
         return base
+
+    def watching(self) -> AbstractContextManager[None]:
+        """Around the whole program."""
+        return nullcontext()
 
     # -- values --------------------------------------------------------------------------------------------------
 
@@ -157,7 +166,7 @@ class Recorder(Naming):
         self.journal.enter(number)
         self._mark(number, visit, sub)
         try:
-            out = func(*args, **kwargs)
+            out = func(*args, **kwargs) if self.caller is None else self.caller(number, func, args, kwargs)
             if self.gradients:
                 self._watch(number, visit, sub, out)
         except Exception as error:  # noqa: BLE001 - the worker's edge: whatever the program's call raises is a result
@@ -202,7 +211,9 @@ class Recorder(Naming):
         if self.backend.proxied(api, func):
             flags += "p"
         if isinstance(func, type) and isinstance(out, self.backend.module):
-            return flags + "k"
+            return f"{flags}k@{self.layer_serial(out)};"
+        if self.inputs and isinstance(func, self.backend.module):
+            flags += f"@{self.layer_serial(func)};"
         first = out[0] if type(out) in (tuple, list) and out else out
         is_tensor = isinstance(first, self.backend.tensor)
         if is_tensor and first is out:
@@ -219,6 +230,14 @@ class Recorder(Naming):
             return any(type(v) is np.ndarray for v in given) and self.backend.overlaps(first, list(given))
         return self.backend.overlaps(first, [*operands, *(v for v in given if isinstance(v, np.ndarray))])
 
+    def layer_serial(self, layer: Any) -> int:
+        """A number that no other layer of this run has."""
+        known = self._layers.get(id(layer))
+        if known is None or known[0]() is not layer:
+            self._layer_count += 1
+            known = self._layers[id(layer)] = (weakref.ref(layer), self._layer_count)
+        return known[1]
+
     def _may_draw(self, api: str) -> bool:
         known = self._draws.get(api)
         if known is None:
@@ -232,8 +251,13 @@ class Recorder(Naming):
             seen = known.get(id(tensor))
             if seen is None or seen[2] != version(tensor) or seen[0]() is not tensor:
                 self.adopt(list(self.backend.held(layer)))
-                self.journal.write(("state", number, visit, sub, self.backend.encode_state(layer)[2]))
+                self.write_state(number, visit, sub, layer)
                 return
+
+    def write_state(self, number: int, visit: int, sub: str, layer: Any) -> None:
+        """Write a layer's state as it is before a call."""
+        state = self.backend.encode_state(layer)[2]
+        self.journal.write(("state", number, visit, sub, state, self.layer_serial(layer), bool(layer.training)))
 
     def encode_out(self, out: Any, flags: str) -> Encoded:
         """A result; layers that were just made come with their state, random draws with all their values."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
+import numpy as np
 import torch
 
 from migrate_lens.encoded import Encoded
-from migrate_lens.worker.backend import Backend, numpy_data
+from migrate_lens.worker.backend import STRUCTURE, Backend, numpy_data
 
 
 class TorchBackend(Backend):
@@ -41,7 +42,8 @@ class TorchBackend(Backend):
 
     def look(self, value: Any) -> Encoded:
         dtype = self._dtypes[value.dtype]
-        return ("T", dtype, tuple(value.shape), self._data(value), value.device.type, value.requires_grad)
+        data = None if self.whole == STRUCTURE else self._data(value)
+        return ("T", dtype, tuple(value.shape), data, value.device.type, value.requires_grad)
 
     def _data(self, value: Any) -> Any:
         if type(value) not in self._plain or value.layout is not torch.strided or value.device.type == "meta":
@@ -61,6 +63,23 @@ class TorchBackend(Backend):
             return numpy_data(plain.numpy(), self.whole)
         except (RuntimeError, TypeError, NotImplementedError):
             return None
+
+    def build_tensor(self, encoded: Encoded) -> Any:
+        _, dtype, shape, data, device, requires_grad = encoded
+        kind = np.dtype("float32" if dtype == "bfloat16" else dtype)
+        values = np.frombuffer(data, kind).reshape(shape).copy() if isinstance(data, bytes) else np.zeros(shape, kind)
+        tensor = torch.from_numpy(values).to(device=device, dtype=getattr(torch, dtype))
+        return tensor.requires_grad_(requires_grad) if requires_grad else tensor
+
+    def fill(self, tensor: Any, dtype: str, shape: tuple[int, ...], data: Any) -> bool:
+        if tuple(tensor.shape) != shape or self._dtypes[tensor.dtype] != dtype or not isinstance(data, bytes):
+            return False
+        with torch.no_grad():
+            tensor.copy_(self.build_tensor(("T", dtype, shape, data, "cpu", False)))
+        return True
+
+    def dtype_of(self, name: str) -> Any:
+        return getattr(torch, name)
 
     def version(self, value: Any) -> int:
         try:

@@ -13,7 +13,7 @@ from migrate_lens.compare.divergences import guarded
 from migrate_lens.compare.findings import node_name
 from migrate_lens.events import Ending, Event, Trace
 from migrate_lens.model import Environment, Probe, Runtime
-from migrate_lens.trace.bench import Bench, Run, Setting
+from migrate_lens.trace.bench import Bench, Run, Setting, Steering
 from migrate_lens.trace.worker import Fate, Worker
 
 
@@ -87,7 +87,8 @@ class FakeBench(Bench):
 
     def run(self, setting: Setting, runtime: Runtime, probe: Probe, *, reference: Run | None = None, heal: str = "none",
             spare: Sequence[str] = (), skip: Sequence[str] = (), observe: bool = True,
-            gradients: bool = False, values: bool = False, kernel_log: Path | None = None) -> Run:  # fmt: skip
+            gradients: bool = False, values: bool = False, kernel_log: Path | None = None,
+            steering: Steering | None = None, like: Path | None = None) -> Run:  # fmt: skip
         """Run the program in a made-up runtime."""
         self.world.runs.append((str(runtime), heal, tuple(spare), tuple(skip)))
         same = runtime is Runtime.TORCH or (runtime is Runtime.PADDLE_GLOBAL and self.world.everywhere)

@@ -1,0 +1,174 @@
+"""The commands about traces: a Typer application and a way to print in; ``trace`` and ``diff``, out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from . import config
+from .errors import UsageError
+from .model import Level, Runtime
+
+if TYPE_CHECKING:
+    from .events import Trace
+    from .trace_pipeline import Asked
+
+Show = Callable[[str], None]
+Say = Callable[[], Callable[[str], None]]
+OK, FOUND = 0, 1
+FORMATS = ("text", "json")
+Format = Annotated[str, typer.Option(metavar="|".join(FORMATS), help="How it is written.")]
+
+
+@dataclass
+class _Terminal:
+    """How the commands print; set by ``register``."""
+
+    show: Show = print
+    progress: Say = lambda: lambda line: None
+
+
+_terminal = _Terminal()
+
+
+def register(app: typer.Typer, show: Show, progress: Say) -> None:
+    """Add the commands to the application.
+
+    Args:
+        app: the application.
+        show: prints on stdout.
+        progress: gives the function that tells a waiting person what is being done.
+    """
+    _terminal.show, _terminal.progress = show, progress
+    for command in (trace, diff):
+        app.command()(command)
+
+
+def trace(
+    program: Annotated[
+        str,
+        typer.Argument(metavar="PROGRAM", help="A script, package.module:callable, a pytest node, or a FILE.trace."),
+    ],
+    runtime: Annotated[Runtime, typer.Option(help="Who answers `import torch`.")] = Runtime.TORCH,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Keep the trace there.")] = None,
+    record: Annotated[Level, typer.Option(help="How much of results is kept.")] = Level.DIGESTS,
+    max_bytes: Annotated[
+        int, typer.Option(metavar="N", min=1, help="With values: the largest tensor that is kept whole.")
+    ] = 1 << 22,
+    zoom: Annotated[
+        str, typer.Option(metavar="CALL", help="Record the low-level operators below a call; `all` for each.")
+    ] = "",
+    stop_at: Annotated[str, typer.Option(metavar="CALL", help="Stop the program after a call.")] = "",
+    substitute: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CALL=VALUE",
+            help="Hand the program this in the call's place: a literal, a .npy or a .trace file; may be repeated.",
+        ),
+    ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Give random draws and parameters the values that they have in that trace."),
+    ] = None,
+    replay: Annotated[
+        str, typer.Option(metavar="CALL", help="Make a recorded call again, alone, on both sides; `all` for each.")
+    ] = "",
+    validate: Annotated[bool, typer.Option("--validate", help="Try whether the trace is true and complete.")] = False,
+    library: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where a program that is no file is looked for.")
+    ] = Path(),
+    scope: Annotated[
+        list[str] | None, typer.Option(metavar="PACKAGE", help="Where Paddle answers; may be repeated.")
+    ] = None,
+    torch_python: Annotated[str | None, typer.Option(metavar="P", help="The interpreter that has torch.")] = None,
+    paddle_python: Annotated[str | None, typer.Option(metavar="P", help="The interpreter that has Paddle.")] = None,
+    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="The time that a run may take.")] = None,
+    format: Format = "text",
+) -> int:
+    """Run a program in one runtime and record every torch call that it makes; or look into a recording.
+
+    CALL is a number, a name or a place: 12, torch.relu, torch.relu#3, model.py:7, model.py:7#3.
+    """
+    from . import trace_pipeline as pipeline
+
+    _known(format)
+    steering = pipeline.Steering(
+        record, max_bytes, zoom, stop_at, tuple(pipeline.substitution(text) for text in substitute or ())
+    )
+    options = config.load(
+        library, scope=scope or (), torch_python=torch_python, paddle_python=paddle_python, timeout=timeout
+    )
+    asked = pipeline.Asked(
+        program, library, runtime, options.torch_python, options.paddle_python, options.scope, options.timeout,
+        steering, like,
+    )  # fmt: skip
+    if program.endswith(pipeline.SUFFIX):
+        return _recorded(asked, replay, validate, output, format)
+    return _ran(asked, replay, validate, output, format)
+
+
+def _known(name: str) -> None:
+    if name not in FORMATS:
+        raise UsageError(f"--format: no format {name!r}", f"one of {', '.join(FORMATS)}")
+
+
+def _recorded(asked: Asked, replay: str, validate: bool, output: Path | None, format: str) -> int:
+    """A trace file is shown, or calls of it are made again."""
+    from . import trace_json, trace_text
+    from . import trace_pipeline as pipeline
+    from .trace.limits import limits
+
+    if validate or output is not None:
+        raise UsageError("a recording cannot be validated or recorded again", "name its program instead")
+    found = pipeline.opened(Path(asked.program))
+    if not replay:
+        known = limits(found)
+        shown = trace_text.trace(found, asked.program, known, None)
+        _terminal.show(trace_json.trace(found, known, None) if format == "json" else shown)
+        return OK
+    return _replayed(asked, found, replay, format)
+
+
+def _replayed(asked: Asked, found: Trace, replay: str, format: str) -> int:
+    from . import trace_json, trace_text
+    from . import trace_pipeline as pipeline
+
+    judged = pipeline.replay(found, replay, asked, _terminal.progress())
+    _terminal.show(trace_json.replayed(judged) if format == "json" else trace_text.replayed(judged))
+    return FOUND if any(j.verdict in ("operator", "not reproduced") for j in judged) else OK
+
+
+def _ran(asked: Asked, replay: str, validate: bool, output: Path | None, format: str) -> int:
+    from . import trace_json, trace_text
+    from . import trace_pipeline as pipeline
+    from .trace.limits import limits
+
+    if replay:
+        asked = pipeline.with_values(asked)
+    done = pipeline.trace(asked, output, _terminal.progress(), validate=validate)
+    if replay:
+        return _replayed(asked, done.trace, replay, format)
+    known = limits(done.trace)
+    shown = trace_text.trace(done.trace, str(output or ""), known, done.validation)
+    _terminal.show(trace_json.trace(done.trace, known, done.validation) if format == "json" else shown)
+    wrong = done.validation is not None and done.validation.standing == "wrong"
+    return FOUND if wrong else OK
+
+
+def diff(
+    left: Annotated[Path, typer.Argument(metavar="A", help="A trace: what is expected.")],
+    right: Annotated[Path, typer.Argument(metavar="B", help="A trace: what is held against it.")],
+    format: Format = "text",
+) -> int:
+    """Hold one trace against another: of two runtimes, two versions, or a program before and after an edit."""
+    from . import trace_json, trace_text
+    from . import trace_pipeline as pipeline
+
+    _known(format)
+    found = pipeline.diff(left, right)
+    _terminal.show(trace_json.comparison(found) if format == "json" else trace_text.comparison(found))
+    return OK if found.same else FOUND

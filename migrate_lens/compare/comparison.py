@@ -1,0 +1,80 @@
+"""Two whole traces in; what stands on one side only, what differs and where it began, out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from migrate_lens.compare.align import in_order, pairs, same_source
+from migrate_lens.compare.divergences import Divergence, diverges
+from migrate_lens.compare.outcome import disagreement, ending_said
+from migrate_lens.encoded import Difference, difference
+from migrate_lens.events import Ending, Event, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two traces side by side.
+
+    Attributes:
+        left, right: the traces.
+        aligned: pairs of positions of events that are the same call, in the right one's order.
+        by_place: whether they are of one source, so that a call's place says which it is; else names in order do.
+        divergences: what differs between aligned events.
+        outcome: how the outcomes differ, None where they are the same.
+    """
+
+    left: Trace
+    right: Trace
+    aligned: tuple[tuple[Event, Event], ...]
+    by_place: bool
+    divergences: tuple[Divergence, ...]
+    outcome: Difference | None
+
+    @property
+    def only_left(self) -> tuple[Event, ...]:
+        """Events of the left trace alone."""
+        known = {id(one) for one, _ in self.aligned}
+        return tuple(e for e in self.left.events if id(e) not in known)
+
+    @property
+    def only_right(self) -> tuple[Event, ...]:
+        """Events of the right trace alone."""
+        known = {id(other) for _, other in self.aligned}
+        return tuple(e for e in self.right.events if id(e) not in known)
+
+    @property
+    def hard(self) -> tuple[Divergence, ...]:
+        """Differences that count by themselves; a Python type or a flag is none."""
+        return tuple(d for d in self.divergences if d.hard)
+
+    @property
+    def same(self) -> bool:
+        """Whether both did the same: every call on both sides, no difference that counts, one outcome."""
+        return not (
+            self.hard or self.outcome or len(self.aligned) != max(len(self.left.events), len(self.right.events))
+        )
+
+    @property
+    def random_apart(self) -> bool:
+        """Whether both drew random numbers of their own, so that values after them say nothing."""
+        drawn = ((one.value, other.value) for one, other in self.aligned if "r" in one.flags and one.what == "call")
+        return any(difference(one, other) is not None for one, other in drawn)
+
+
+def compare(left: Trace, right: Trace) -> Comparison:
+    """Hold the right trace against the left one."""
+    by_place = same_source(left, right)
+    aligned = tuple(pairs(left, right) if by_place else in_order(left, right))
+    found = (diverges(one, other) for one, other in aligned)
+    outcome = outcome_difference(left.ending, right.ending)
+    return Comparison(left, right, aligned, by_place, tuple(d for d in found if d), outcome)
+
+
+def outcome_difference(left: Ending, right: Ending) -> Difference | None:
+    """How the outcomes differ, whatever the left one is."""
+    if left.how == right.how == "died":
+        return None
+    if left.how == right.how == "raised":
+        same = left.value["types"] == right.value["types"]
+        return None if same else Difference("exception", True, ending_said(left), ending_said(right))
+    return disagreement(left, right)

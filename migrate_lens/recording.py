@@ -1,0 +1,172 @@
+"""A block of code in one's own process in, the trace of what it made loaded functions do out.
+
+The functions of loaded modules that import torch get the code that a fresh import would have given them in a worker;
+at the end they get their own back. Nothing else of the process is touched.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import gc
+import importlib
+import sys
+import tempfile
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from migrate_lens.errors import UsageError
+from migrate_lens.events import Trace
+from migrate_lens.model import Level
+from migrate_lens.trace.bench import Steering
+from migrate_lens.trace.limits import Limit
+from migrate_lens.trace.store import load
+from migrate_lens.wire import Journal
+
+_BODY = Limit(
+    "body-not-observed", "the block itself calls torch, and those calls are not recorded",
+    "put them into a function, and call that in the block",
+)  # fmt: skip
+
+
+@dataclass
+class Recording:
+    """What a block did; complete when the block has ended.
+
+    Attributes:
+        trace: the trace, None until the block has ended.
+        limits: what it does not hold.
+    """
+
+    limits: list[Limit] = field(default_factory=list)
+    trace: Trace | None = None
+
+
+@contextlib.contextmanager
+def recording(output: Path | None, level: Level, caller: types.FrameType) -> Iterator[Recording]:
+    """Record while a block runs; see ``migrate_lens.api.record``."""
+    backend, version = _backend()
+    backend.whole = Steering(level).whole if level is not Level.VALUES else Steering(level).max_bytes
+    with tempfile.TemporaryDirectory(prefix="migrate-lens-") as folder:
+        file = output or Path(folder) / "block.trace"
+        journal = Journal(file)
+        journal.write(("about", {**version, "level": str(level), "probe": "block", "spec": caller.f_code.co_filename}))
+        found = Recording([_BODY] if _calls_torch(caller) else [])
+        swapped = _Swapped(journal, backend)
+        try:
+            yield found
+            journal.write(("outcome", "finished", None, False))
+        except BaseException as error:
+            journal.write(("outcome", "raised", swapped.failure(error), []))
+            raise
+        finally:
+            swapped.restore()
+            journal.write(("users", swapped.users, swapped.refused))
+            journal.close()
+            found.trace = load(file)
+
+
+def _backend() -> tuple[Any, dict[str, str]]:
+    """The side of the seam for the framework that answers ``import torch`` in this process."""
+    torch, paddle = sys.modules.get("torch"), sys.modules.get("paddle")
+    real = torch is not None and not hasattr(torch, "_original_module")
+    if not real and paddle is None:
+        raise UsageError("nothing to record: neither torch nor paddle is loaded", "import torch before the block")
+    name = "torch" if real else "paddle"
+    module = importlib.import_module(f"migrate_lens.worker.{name}_backend")
+    backend = module.TorchBackend() if real else module.PaddleBackend()
+    framework: Any = torch if real else paddle
+    return backend, {"runtime": name, "framework": name, "version": str(framework.__version__)}
+
+
+class _Swapped:
+    """Loaded functions with rewritten code, until they are restored."""
+
+    def __init__(self, journal: Journal, backend: Any) -> None:
+        forms, recorder = (importlib.import_module(f"migrate_lens.worker.{m}") for m in ("forms", "recorder"))
+        loader = importlib.import_module("migrate_lens.worker.loader")
+        made = recorder.Recorder(backend, journal, inputs=True)
+        self._helpers: dict[str, Any] = forms.make(made)
+        self._instrumenter = loader.Instrumenter(made, self._helpers, frozenset())
+        self._old: list[tuple[types.FunctionType, types.CodeType]] = []
+        self._modules: list[types.ModuleType] = []
+        functions = [f for f in gc.get_objects() if type(f) is types.FunctionType]
+        for module in list(sys.modules.values()):
+            self._module(module, functions)
+
+    def _module(self, module: types.ModuleType, functions: list[types.FunctionType]) -> None:
+        path = getattr(module, "__file__", None)
+        if type(module) is not types.ModuleType or not path or not path.endswith(".py"):
+            return
+        try:
+            source = Path(path).read_bytes()
+            if not self._instrumenter.wanted(module.__name__, source):
+                return
+            code = self._instrumenter.compile(module.__name__, path, source)
+        except (OSError, SyntaxError, RecursionError, UnicodeError) as error:
+            self._instrumenter.refused.append((module.__name__, f"{type(error).__name__}: {error}"))
+            return
+        known = dict(_codes(code))
+        self._modules.append(module)
+        module.__dict__.update(self._helpers)
+        for function in functions:
+            new = known.get(_mark(function.__code__))
+            mine = function.__globals__ is module.__dict__ and new is not None
+            if mine and new is not None and new.co_freevars == function.__code__.co_freevars:
+                self._old.append((function, function.__code__))
+                function.__code__ = new
+
+    @property
+    def users(self) -> list[str]:
+        """Modules that import torch."""
+        return list(self._instrumenter.users)
+
+    @property
+    def refused(self) -> list[tuple[str, str]]:
+        """Modules that could not be observed, and why."""
+        return list(self._instrumenter.refused)
+
+    def failure(self, error: BaseException) -> Any:
+        """What is known about an exception."""
+        return importlib.import_module("migrate_lens.worker.failures").failure_of(error)
+
+    def restore(self) -> None:
+        """Give every function its own code back."""
+        for function, code in self._old:
+            function.__code__ = code
+        for module in self._modules:
+            for name in self._helpers:
+                module.__dict__.pop(name, None)
+
+
+def _codes(code: types.CodeType) -> Iterator[tuple[tuple[str, int], types.CodeType]]:
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield _mark(constant), constant
+            yield from _codes(constant)
+
+
+def _mark(code: types.CodeType) -> tuple[str, int]:
+    return code.co_qualname, code.co_firstlineno
+
+
+def _calls_torch(caller: types.FrameType) -> bool:
+    """Whether the block that a frame is running names torch itself."""
+    try:
+        tree = ast.parse(Path(caller.f_code.co_filename).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return False
+    names = {n for n, v in {**caller.f_globals, **caller.f_locals}.items() if _is_framework(v)}
+    blocks = (n for n in ast.walk(tree) if isinstance(n, ast.With) and n.lineno <= caller.f_lineno <= n.body[0].lineno)
+    return any(
+        isinstance(part, ast.Name) and part.id in names
+        for block in blocks for statement in block.body for part in ast.walk(statement)
+    )  # fmt: skip
+
+
+def _is_framework(value: Any) -> bool:
+    name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+    return isinstance(name, str) and name.partition(".")[0] in ("torch", "paddle")

@@ -1,0 +1,148 @@
+"""A recorder that a user steers: zooms below chosen calls, stops at one, hands a given value over for others.
+
+In: selectors (see ``migrate_lens.selector``) and values. Out: the frames of ``worker.recorder``, and two more:
+
+====================================  ================================================================================
+``("op", node, name, encoded)``       a low-level operator ran below the call at a node; 0: below no recorded call
+``("counted", all, below)``           kernels that ran by the framework's own count, and those of them below a call
+====================================  ================================================================================
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter as Tally
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from migrate_lens.encoded import Encoded
+from migrate_lens.selector import Counter, parse
+from migrate_lens.wire import Journal
+from migrate_lens.worker.backend import Backend
+from migrate_lens.worker.nodes import Node
+from migrate_lens.worker.rebuild import build
+from migrate_lens.worker.recorder import Recorder
+from migrate_lens.worker.zoom import ZOOMS
+
+ALL = "all"
+SUBSTITUTED = "substituted"
+_OURS = -1
+
+
+class Stopped(BaseException):
+    """The call at which the program was to stop has ended; not an ``Exception``, so that programs let it pass."""
+
+
+class Steered(Recorder):
+    """Records, and does at chosen calls what the user asked for.
+
+    Args:
+        backend: the framework's side of the seam.
+        journal: where frames go.
+        zoom: a selector, ``all``, or ``""``.
+        stop_at: a selector or ``""``.
+        substitute: selectors, each with the encoded value that the program is handed in the call's place.
+    """
+
+    def __init__(self, backend: Backend, journal: Journal, zoom: str, stop_at: str,
+                 substitute: Sequence[tuple[str, Encoded]]) -> None:  # fmt: skip
+        super().__init__(backend, journal, inputs=True)
+        self._paths: list[str] = [""]
+        self._all = zoom == ALL
+        self._zoomed = Counter(parse(zoom)) if zoom and not self._all else None
+        self._stop = Counter(parse(stop_at)) if stop_at else None
+        self._values = [(Counter(parse(text)), value) for text, value in substitute]
+        self._where: list[int] = [0]
+        self._tally: Tally[str] = Tally()
+        self._states: dict[int, tuple[Any, ...]] = {}
+        self._zoom: Any = ZOOMS[backend.name](self._note_op) if zoom else None
+        self.caller = self.below if self._all else None
+
+    def register(self, module: str, path: str, nodes: tuple[Node, ...]) -> int:
+        self._paths.extend([path] * len(nodes))
+        return super().register(module, path, nodes)
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """With ``all``, operators outside any call are seen too, and all are counted."""
+        if not self._all:
+            yield
+            return
+        with self._zoom.open():
+            yield
+        self.journal.write(("counted", self._zoom.counted(), dict(self._tally)))
+
+    def _note_state(self, number: int, visit: int, sub: str, layer: Any) -> None:
+        """Write a layer's state whenever it is not what was written last, so that the call can be made again."""
+        now = (layer.training, *((id(t), self.backend.version(t)) for t in self.backend.held(layer)))
+        serial = self.layer_serial(layer)
+        if self._states.get(serial) != now:
+            self._states[serial] = now
+            self.adopt(list(self.backend.held(layer)))
+            self.write_state(number, visit, sub, layer)
+
+    def _note_op(self, name: str, out: Any) -> None:
+        if self._where[-1] != _OURS:
+            self.journal.write(("op", self._where[-1], name, self.backend.encode(out)))
+
+    def invoke(self, number: int, func: Any, base: Any, args: Any, kwargs: Any, name: str | None, sub: str = "") -> Any:
+        api = name if name is not None else self.function_name(number, func, args)
+        with self._meeting(number, api) as given:
+            if given:
+                return self._hand(number, sub, api, given[0])
+            outer = self.caller
+            self.caller = self.below if self._comes(self._zoomed, number, api) else outer
+            try:
+                return super().invoke(number, func, base, args, kwargs, api, sub)
+            finally:
+                self.caller = outer
+
+    def observed(self, number: int, api: str, value: Any) -> Any:
+        with self._meeting(number, api) as given:
+            return self._hand(number, "", api, given[0]) if given else super().observed(number, api, value)
+
+    def imported(self, number: int, api: str, value: Any, name: str) -> Any:
+        with self._meeting(number, api) as given:
+            return self._hand(number, name, api, given[0]) if given else super().imported(number, api, value, name)
+
+    def not_there(self, number: int, api: str, error: Exception, base: Any = None, sub: str = "") -> Any:
+        with self._meeting(number, api) as given:
+            return self._hand(number, sub, api, given[0]) if given else super().not_there(number, api, error, base, sub)
+
+    @contextlib.contextmanager
+    def _meeting(self, number: int, api: str) -> Iterator[list[Encoded]]:
+        """Around one call: the value that the program is to be handed, if any; stops the program after it if asked.
+
+        What the recorder itself asks of the framework meanwhile is not the program's.
+        """
+        given = [value for counter, value in self._values if self._comes(counter, number, api)]
+        stopping = self._comes(self._stop, number, api)
+        self._where.append(_OURS)
+        try:
+            yield given
+        finally:
+            self._where.pop()
+            if stopping:
+                raise Stopped
+
+    def _comes(self, counter: Counter | None, number: int, api: str) -> bool:
+        node = self.nodes[number]
+        line = node.line if node else 0
+        return counter is not None and counter.comes(api, self._paths[number], line)
+
+    def _hand(self, number: int, sub: str, api: str, value: Encoded) -> Any:
+        self._note(number, sub, api, value, healed=SUBSTITUTED)
+        return build(self.backend, value)
+
+    def below(self, number: int, func: Any, args: Any, kwargs: Any) -> Any:
+        """Make a call and note the operators below it."""
+        before = self._zoom.counted() if self._all else {}
+        outermost = not any(n > 0 for n in self._where)
+        self._where.append(number)
+        try:
+            with contextlib.nullcontext() if self._all else self._zoom.open():
+                return func(*args, **kwargs)
+        finally:
+            self._where.pop()
+            if self._all and outermost:
+                self._tally.update(Tally(self._zoom.counted()) - Tally(before))
