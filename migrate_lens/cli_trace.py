@@ -1,4 +1,4 @@
-"""The commands about traces: a Typer application and a way to print in; ``trace`` and ``diff``, out."""
+"""The commands about traces: a Typer application and a way to print in; ``trace``, ``diff``, ``doctor``, out."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def register(app: typer.Typer, show: Show, progress: Say) -> None:
         progress: gives the function that tells a waiting person what is being done.
     """
     _terminal.show, _terminal.progress = show, progress
-    for command in (trace, diff):
+    for command in (trace, diff, doctor):
         app.command()(command)
 
 
@@ -172,3 +172,23 @@ def diff(
     found = pipeline.diff(left, right)
     _terminal.show(trace_json.comparison(found) if format == "json" else trace_text.comparison(found))
     return OK if found.same else FOUND
+
+
+def doctor(
+    torch_python: Annotated[str | None, typer.Option(metavar="P", help="The interpreter that has torch.")] = None,
+    paddle_python: Annotated[str | None, typer.Option(metavar="P", help="The interpreter that has Paddle.")] = None,
+    format: Format = "text",
+) -> int:
+    """Say what is installed, and try what can be traced in each runtime."""
+    from . import doctor as examination
+    from . import trace_json, trace_text
+    from . import trace_pipeline as pipeline
+
+    _known(format)
+    options = config.load(Path(), torch_python=torch_python, paddle_python=paddle_python)
+    asked = pipeline.Asked(
+        "", Path(), Runtime.TORCH, options.torch_python, options.paddle_python, (), 60.0, pipeline.Steering()
+    )  # fmt: skip
+    found = examination.examine(asked, _terminal.progress())
+    _terminal.show(trace_json.health(found) if format == "json" else trace_text.health(found))
+    return OK if found.well else FOUND

@@ -154,17 +154,36 @@ def _mark(code: types.CodeType) -> tuple[str, int]:
 
 
 def _calls_torch(caller: types.FrameType) -> bool:
-    """Whether the block that a frame is running names torch itself."""
+    """Whether the block that a frame is running calls torch itself, or computes with its objects."""
     try:
         tree = ast.parse(Path(caller.f_code.co_filename).read_bytes())
     except (OSError, SyntaxError, ValueError):
         return False
-    names = {n for n, v in {**caller.f_globals, **caller.f_locals}.items() if _is_framework(v)}
+    space = {**caller.f_globals, **caller.f_locals}
     blocks = (n for n in ast.walk(tree) if isinstance(n, ast.With) and n.lineno <= caller.f_lineno <= n.body[0].lineno)
-    return any(
-        isinstance(part, ast.Name) and part.id in names
-        for block in blocks for statement in block.body for part in ast.walk(statement)
-    )  # fmt: skip
+    parts = (part for block in blocks for statement in block.body for part in ast.walk(statement))
+    return any(_is_framework(_value(used, space)) for part in parts for used in _used(part))
+
+
+def _used(part: ast.AST) -> list[ast.expr]:
+    """What an expression calls or computes with."""
+    if isinstance(part, ast.Call):
+        return [part.func]
+    if isinstance(part, ast.BinOp):
+        return [part.left, part.right]
+    if isinstance(part, ast.Subscript):
+        return [part.value]
+    return [part.operand] if isinstance(part, ast.UnaryOp) else []
+
+
+def _value(node: ast.expr, space: dict[str, Any]) -> Any:
+    """What a dotted name stands for, as far as modules go: ``x`` for the method ``x.sum``; None for anything else."""
+    if isinstance(node, ast.Name):
+        return space.get(node.id)
+    if not isinstance(node, ast.Attribute):
+        return None
+    owner = _value(node.value, space)
+    return vars(owner).get(node.attr) if type(owner) is types.ModuleType and not _is_framework(owner) else owner
 
 
 def _is_framework(value: Any) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from migrate_lens.compare.comparison import Comparison
 from migrate_lens.compare.divergences import Divergence
+from migrate_lens.doctor import Health
 from migrate_lens.encoded import describe, tag
 from migrate_lens.events import Event, Trace
 from migrate_lens.trace.limits import Limit
@@ -91,3 +93,20 @@ def _divergence(found: Divergence, left: int, right: int) -> dict[str, Any]:
 
 def _written(document: dict[str, Any]) -> str:
     return json.dumps(document, indent=1, default=str) + "\n"
+
+
+def health(found: Health) -> str:
+    """What is installed, and the scorecard."""
+    sides = [
+        {
+            "runtime": str(s.runtime), "environment": asdict(s.environment) if s.environment else None,
+            "problem": s.problem, "remedy": s.remedy,
+            "checks": [
+                {"capability": str(t.cell.capability), "check": t.cell.name, "claim": t.claim.standing,
+                 "code": t.claim.code, "failure": t.failure}
+                for t in s.tried
+            ],
+        }
+        for s in found.sides
+    ]  # fmt: skip
+    return _written({"schema": SCHEMA, "system": found.system, "compiler": found.compiler, "sides": sides})

@@ -9,9 +9,10 @@ from pathlib import PurePath
 
 from migrate_lens.compare.comparison import Comparison
 from migrate_lens.compare.outcome import ending_said
+from migrate_lens.doctor import Health, rows
 from migrate_lens.encoded import Encoded, describe, difference
 from migrate_lens.events import Event, Op, Trace
-from migrate_lens.reports.wording import clean, count
+from migrate_lens.reports.wording import clean, count, environment
 from migrate_lens.trace.limits import Limit
 from migrate_lens.trace_pipeline import Judged
 from migrate_lens.tracer import Validation
@@ -203,3 +204,21 @@ def _ops(below: Sequence[Op]) -> Iterator[str]:
 def called(number: int, event: Event) -> str:
     """A call by number, place and source."""
     return f"call {number} at {_where(event)}: {clean(event.place.text)}"
+
+
+def health(found: Health) -> str:
+    """What is installed, and the scorecard."""
+    lines = [f"system        {found.system}", f"compiler      {found.compiler}"]
+    for side in found.sides:
+        if side.environment is not None:
+            lines.append(f"{side.runtime:<13} {environment(side.environment)}")
+        else:
+            lines += [f"{side.runtime:<13} {clean(side.problem)}", f"{'':13} try: {clean(side.remedy)}"]
+    table = rows(found)
+    widths = [max(len(row[n]) for row in table) for n in range(len(table[0]))]
+    lines += ["", *("  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in table)]
+    for side in found.sides:
+        lines += [
+            f"{side.runtime}: {t.cell.name}: {clean(t.failure)}" for t in side.tried if not t.honest and t.failure
+        ]
+    return "\n".join(lines) + "\n"

@@ -38,7 +38,8 @@ class Capability(StrEnum):
     CONTROL_FLOW = "value-dependent control flow"
     EXCEPTIONS = "exceptions"
     HOOKS = "hooks"
-    DATA_LOADER = "threads of a data loader"
+    DATA_LOADER = "data loaders"
+    THREADS = "threads"
     INTERVENTION = "intervention"
     STREAMING = "streaming"
     STRUCTURE = "structure only"
@@ -150,7 +151,8 @@ class Tracer:
         able = dict.fromkeys(Capability, SUPPORTED)
         able[Capability.SPARSE] = Support("unsupported", "values-not-kept")
         if self._runtime is not Runtime.TORCH:
-            able[Capability.DATA_LOADER] = UNPROVEN  # Paddle's compat layer has no torch.utils.data to try it on
+            # Paddle's compat layer has no torch.utils.data and no torch.sparse_coo_tensor to try these on.
+            able[Capability.DATA_LOADER] = able[Capability.SPARSE] = UNPROVEN
         return able
 
     # -- the same of any probe -----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 
 from migrate_lens.encoded import Encoded
 from migrate_lens.events import Trace
-from migrate_lens.model import Level, Library, Probe, Runtime
+from migrate_lens.model import Environment, Level, Library, Probe, Runtime
 from migrate_lens.trace.store import load
 from migrate_lens.trace.worker import Fate, Worker
 from migrate_lens.wire import Journal
@@ -83,6 +83,7 @@ class Steering:
         zoom: the call below which low-level operators are recorded; ``all`` for each.
         stop_at: the call after which the program is stopped.
         substitute: values that the program is handed in place of calls.
+        gradients: record the gradient that reaches each result.
     """
 
     level: Level = Level.DIGESTS
@@ -90,6 +91,7 @@ class Steering:
     zoom: str = ""
     stop_at: str = ""
     substitute: tuple[tuple[str, Encoded], ...] = ()
+    gradients: bool = False
 
     @property
     def whole(self) -> int:
@@ -144,6 +146,7 @@ class Bench:
         job["unbuilt"] = list(setting.unbuilt) if heal == "all" else []
         if steering is not None:
             job["steer"] = self._steer(steering, stem)
+            job["gradients"] = steering.gradients
             job["about"] |= {"level": str(steering.level), "max_bytes": steering.max_bytes}
         if reference is not None:
             job["timeout"] = min(setting.timeout, reference.fate.seconds * _FACTOR + _GRACE)
@@ -170,6 +173,14 @@ class Bench:
         self._worker(runtime).run(job)
         ending = load(Path(job["trace"])).ending
         return dict(ending.value) if ending.how == "parts" else {}
+
+    def environment(self, runtime: Runtime) -> Environment:
+        """What answers in a runtime.
+
+        Raises:
+            RuntimeUnavailable: nothing does.
+        """
+        return self._worker(runtime).environment()
 
     def _worker(self, runtime: Runtime) -> Worker:
         worker = self._workers[runtime]

@@ -50,7 +50,7 @@ def _values(events: Iterable[Event]) -> Iterator[Limit]:
         said = f"{_calls(lost)}: shapes only, the tensors are sparse, quantised, on meta, or not made yet"
         yield Limit("values-not-kept", said, "make them dense to compare their values: x.to_dense()")
     if sampled:
-        said = f"{_calls(sampled)}: of large tensors every so-manieth element"
+        said = f"{_calls(sampled)}: of large tensors, a sample of the elements"
         yield Limit("values-sampled", said, "--record values keeps them whole, --max-bytes says up to which size")
 
 

@@ -65,7 +65,7 @@ class PaddleBackend(Backend):
         return None
 
     def random_state(self) -> bytes:
-        return b""
+        return str(paddle.base.core.default_cpu_generator().get_state()).encode()
 
     def proxied(self, api: str, func: Any) -> bool:
         if isinstance(func, self.module) or not api.startswith("torch.") or api.startswith("torch.Tensor."):

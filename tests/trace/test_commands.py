@@ -1,0 +1,216 @@
+"""The commands trace, diff and doctor, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from migrate_lens.cli import main
+
+PROGRAM = """
+import torch
+import torch.nn.functional as F
+bn = torch.nn.BatchNorm1d(2)
+x = torch.tensor([[1.0, 2.0], [3.0, 5.0]])
+for step in range(20):
+    x = F.softmax(x, -1)
+y = bn(x)
+m = x.max(1)
+result = y.sum()
+"""
+Ran = tuple[int, str, str]
+
+
+class Shell:
+    """Runs the tool in a folder."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str) -> Ran:
+        code = main(arguments)
+        out, err = self._capsys.readouterr()
+        return code, out, err
+
+    def json(self, *arguments: str) -> tuple[int, Any]:
+        code, out, _ = self(*arguments, "--format", "json")
+        return code, json.loads(out)
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.chdir(tmp_path)
+    Path("program.py").write_text(PROGRAM)
+    return Shell(capsys)
+
+
+def test_a_trace_lists_its_calls_with_loops_folded_and_is_left_where_it_was_asked_for(shell: Shell) -> None:
+    code, out, err = shell("trace", "program.py", "-o", "t.trace")
+    assert (code, err) == (0, "")
+    assert "program.py under torch" in out
+    assert "torch.nn.functional.softmax -> tensor[2, 2] float32" in out
+    assert "^ this call 20 times, up to 24" in out
+    assert out.count("softmax") == 1
+    assert "outcome: finishes with tensor[] float32" in out
+    code, again, _ = shell("trace", "t.trace")
+    assert code == 0
+    assert again.splitlines()[2:] == out.splitlines()[2:]
+    assert sorted(p.name for p in Path().iterdir()) == ["program.py", "t.trace"]
+
+
+def test_two_runtimes_are_held_against_each_other(shell: Shell) -> None:
+    shell("trace", "program.py", "-o", "a.trace")
+    shell("trace", "program.py", "--runtime", "paddle", "-o", "b.trace", "--like", "a.trace")
+    code, found = shell.json("diff", "a.trace", "b.trace")
+    assert code == 1
+    assert not found["same"]
+    first = found["divergences"][0]
+    assert (first["api"], first["symptom"], first["line"]) == ("torch.nn.BatchNorm1d", "missing_api", 4)
+    code, out, _ = shell("diff", "a.trace", "b.trace")
+    assert "first divergence, missing_api in torch.nn.BatchNorm1d" in out
+    assert "They differ." in out
+    code, out, _ = shell("diff", "a.trace", "a.trace")
+    assert (code, out.splitlines()[-1]) == (0, "They are the same.")
+
+
+def test_one_call_is_made_again_alone_on_both_sides_with_its_operators(shell: Shell) -> None:
+    shell("trace", "program.py", "-o", "t.trace", "--record", "values")
+    code, out, _ = shell("trace", "t.trace", "--replay", "torch.Tensor.max")
+    assert code == 1
+    assert "it differs on equal inputs" in out
+    assert "aten.max.dim" in out
+    code, out, _ = shell("trace", "t.trace", "--replay", "program.py:7#3")
+    assert code == 0
+    assert "the same on equal inputs" in out
+    code, found = shell.json("trace", "program.py", "--replay", "all")
+    verdicts = {(c["api"], c["verdict"]) for c in found["calls"]}
+    assert ("torch.nn.BatchNorm1d", "operator") in verdicts
+    assert ("torch.Tensor.sum", "inputs") in verdicts
+    assert not any(verdict == "not reproduced" for _, verdict in verdicts)
+
+
+def test_operators_below_calls_are_recorded_where_they_are_asked_for(shell: Shell) -> None:
+    _, found = shell.json("trace", "program.py", "--zoom", "torch.nn.BatchNorm1d#2")
+    below = {c["call"]: [name for name, _ in c["ops"]] for c in found["calls"] if c["ops"]}
+    assert len(below) == 1
+    assert "aten.native_batch_norm.default" in next(iter(below.values()))
+    only = ["--runtime", "paddle", "--stop-at", "program.py:7", "--substitute", "torch.nn.BatchNorm1d=None"]
+    _, found = shell.json("trace", "program.py", "--zoom", "all", *only)
+    assert found["calls"][-1]["ops"][0][0] == "softmax"
+
+
+def test_a_program_goes_on_with_what_it_is_handed(shell: Shell) -> None:
+    np.save("x.npy", np.zeros((2, 2), "float32"))
+    code, found = shell.json("trace", "program.py", "--substitute", "torch.nn.BatchNorm1d#2=x.npy")
+    assert code == 0
+    call = next(c for c in found["calls"] if c["handed"])
+    assert (call["api"], call["handed"]) == ("torch.nn.BatchNorm1d", "substituted")
+    assert found["outcome"]["said"] == "tensor[] float32 0."
+    shell("trace", "program.py", "-o", "t.trace", "--record", "values")
+    handed = ["--substitute", "torch.nn.BatchNorm1d=int", "--runtime", "paddle"]
+    assert shell("trace", "program.py", *handed)[0] == 2
+    missing = "torch.nn.BatchNorm1d=None"
+    _, found = shell.json("trace", "program.py", "--runtime", "paddle", "--substitute", missing)
+    assert found["outcome"]["said"] == "TypeError"
+
+
+def test_a_structure_trace_is_small_and_a_trace_of_values_is_whole(shell: Shell) -> None:
+    Path("large.py").write_text("import torch\nx = torch.ones(200, 200)\nfor i in range(50):\n    x = torch.relu(x)\n")
+    sizes = {}
+    for level in ("structure", "digests", "values"):
+        shell("trace", "large.py", "-o", f"{level}.trace", "--record", level)
+        sizes[level] = Path(f"{level}.trace").stat().st_size
+    assert sizes["structure"] < 52 * 1000
+    assert sizes["structure"] < sizes["digests"] < sizes["values"]
+    assert sizes["values"] > 50 * 160_000
+    _, out, _ = shell("trace", "digests.trace")
+    assert "values-sampled" in out
+
+
+def test_a_trace_is_tried_before_it_is_believed(shell: Shell) -> None:
+    Path("plain.py").write_text("import torch\nx = torch.ones(3)\ny = torch.relu(x) + 2.0\nresult = y\n")
+    code, found = shell.json("trace", "plain.py", "--validate")
+    assert code == 0
+    assert found["validation"]["standing"] == "verified"
+    assert [c["name"] for c in found["validation"]["checks"]] == ["outcome", "replay", "completeness"]
+    Path("odd.py").write_text("import torch, time\nx = torch.ones(3) * float(time.time_ns() % 1000003)\nresult = x\n")
+    _, found = shell.json("trace", "odd.py", "--validate")
+    assert found["validation"]["standing"] == "unverified"
+    assert "each time" in found["validation"]["checks"][0]["said"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["trace", "nothing.py"], "no such program: nothing.py"),
+        (["trace", "program.py", "--stop-at", "a b"], "names no call"),
+        (["trace", "program.py", "--substitute", "torch.ones"], "not CALL=VALUE"),
+        (["trace", "program.py", "--substitute", "torch.ones=x.npy"], "cannot read x.npy"),
+        (["trace", "program.py", "--like", "program.py"], "is no trace"),
+        (["trace", "program.py", "-o", "nowhere/t.trace"], "no such folder"),
+        (["trace", "empty.py"], "nothing-recorded"),
+        (["trace", "gone.trace"], "cannot read gone.trace"),
+        (["diff", "program.py", "program.py"], "is no trace"),
+        (["trace", "program.py", "--format", "yaml"], "no format 'yaml'"),
+    ],
+)
+def test_a_mistake_is_said_in_one_line_with_a_remedy(shell: Shell, arguments: list[str], said: str) -> None:
+    Path("empty.py").write_text("print('no torch here')\n")
+    code, out, err = shell(*arguments)
+    assert code == 2
+    assert out == ""
+    assert said in err.splitlines()[0]
+    assert err.splitlines()[1].startswith("  try: ")
+
+
+def test_a_crash_keeps_the_calls_before_it_and_names_the_one_in_flight(shell: Shell) -> None:
+    Path("dies.py").write_text(
+        "import os, signal, torch\nclass T(torch.Tensor):\n    pass\nx = torch.exp(torch.ones(2))\n"
+        "layer = torch.nn.Linear(2, 2)\nlayer.register_forward_hook(lambda *_: os.kill(os.getpid(), 9))\nlayer(x)\n"
+    )
+    code, out, _ = shell("trace", "dies.py")
+    assert code == 0
+    assert "torch.exp" in out
+    assert "outcome: dies" in out
+    assert "in flight: layer(x)" in out
+
+
+def test_doctor_says_what_is_installed_and_what_was_proven(shell: Shell) -> None:
+    code, found = shell.json("doctor")
+    assert code == 0
+    assert [s["runtime"] for s in found["sides"]] == ["torch", "paddle", "paddle-global"]
+    assert all(len(s["checks"]) >= 22 for s in found["sides"])
+    code, out, _ = shell("doctor", "--torch-python", "/usr/bin/python3")
+    assert code == 1
+    assert "has no usable torch" in out
+
+
+def test_a_block_is_recorded_in_ones_own_process_and_leaves_no_mark(tmp_path: Path) -> None:
+    (tmp_path / "steps.py").write_text(
+        "import torch\ndef step(x):\n    return torch.relu(x) + 1.0\n"
+        "class Net(torch.nn.Module):\n    def forward(self, x):\n        return step(x).sum()\n"
+    )
+    (tmp_path / "use.py").write_text(
+        "import json, migrate_lens, steps\n"
+        "net, x, code = steps.Net(), steps.torch.ones(2), steps.step.__code__\n"
+        "with migrate_lens.record() as done:\n    net(x)\n"
+        "clean = steps.step.__code__ is code and not any(n.startswith('__ml_') for n in vars(steps))\n"
+        "with migrate_lens.record() as again:\n    net(x)\n    steps.torch.exp(x)\n"
+        "same = migrate_lens.compare(done.trace, again.trace).same\n"
+        "print(json.dumps([[e.api for e in done.trace.events], clean, same,"
+        " [l.code for l in done.limits], [l.code for l in again.limits]]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "use.py"], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300
+    )
+    calls, clean, same, limits, others = json.loads(done.stdout)
+    assert calls == ["torch.relu", "torch.Tensor.add", "torch.Tensor.sum"]
+    assert clean
+    assert same
+    assert (limits, others) == ([], ["body-not-observed"])
