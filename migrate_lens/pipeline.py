@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from migrate_lens import ladder
+from migrate_lens.beneath import beneath
 from migrate_lens.classify import classify, load_rules
 from migrate_lens.config import Options
 from migrate_lens.investigate import Investigation, baseline, investigate
@@ -225,6 +226,7 @@ class _Climb:
             self.progress,
             stop_at_first=self.options.stop_at_first,
         )
+        done = replace(done, findings=beneath(self.bench, self.setting, done.base.trace, done.findings))
         self.bases.append((probe, done.base))
         if self.kernels is not None and not self.options.stop_at_first:
             done = replace(done, findings=self.kernels.pinned(self.setting, probe, done.findings))

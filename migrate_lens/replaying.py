@@ -213,6 +213,15 @@ def _said(event: Event) -> str:
     return "returns" if event.what == "call" else f"raises {event.value['types'][0]}"
 
 
+def odd_one(ours: Sequence[Op], theirs: Sequence[Op]) -> Op | None:
+    """The first operator of one side whose result none of the other side's gives."""
+    for op in ours:
+        found = (difference(op.value, other.value) for other in theirs)
+        if all(d is not None and d.hard for d in found):
+            return op
+    return None
+
+
 def replayable(trace: Trace, wanted: Sequence[int]) -> tuple[dict[int, Again], dict[int, str]]:
     """Of the calls with these numbers (from 1): those that can be made alone, and why the others cannot."""
     heard = recording(trace)

@@ -10,8 +10,9 @@ from pathlib import PurePath
 from migrate_lens.compare.comparison import Comparison
 from migrate_lens.compare.outcome import ending_said
 from migrate_lens.doctor import Health, rows
-from migrate_lens.encoded import Encoded, describe, difference
+from migrate_lens.encoded import describe
 from migrate_lens.events import Event, Op, Trace
+from migrate_lens.replaying import odd_one
 from migrate_lens.reports.wording import clean, count, environment
 from migrate_lens.trace.limits import Limit
 from migrate_lens.trace_pipeline import Judged
@@ -114,18 +115,11 @@ _COUNTED = {
 }  # fmt: skip
 
 
-def _agree(one: Encoded, other: Encoded) -> bool:
-    found = difference(one, other)
-    return found is None or not found.hard
-
-
 def _beside(left: Sequence[Op], right: Sequence[Op]) -> Iterator[str]:
     """Low-level operators of two sides in columns; the first result of the left that the right never has is marked."""
     if not left and not right:
         return
-    odd = (
-        next((op for op in left if not any(_agree(op.value, other.value) for other in right)), None) if right else None
-    )
+    odd = odd_one(left, right) if right else None
     ours = [
         f"{op.name} -> {clean(describe(op.value))}" + (" <- not on the other side" if op is odd else "") for op in left
     ]

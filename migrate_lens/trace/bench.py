@@ -191,7 +191,8 @@ class Bench:
         frames = [("substitute", selector, value) for selector, value in steering.substitute]
         given = _written(f"{stem}.given", frames) if frames else ""
         return {
-            "whole": steering.whole, "zoom": steering.zoom, "stop_at": steering.stop_at, "substitute": given,
+            "whole": steering.whole, "states": steering.level is Level.VALUES, "zoom": steering.zoom,
+            "stop_at": steering.stop_at, "substitute": given,
         }  # fmt: skip
 
     def _about(self, runtime: Runtime, probe: Probe | None) -> dict[str, Any]:

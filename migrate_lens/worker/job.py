@@ -27,13 +27,18 @@ from migrate_lens.worker.steering import Steered, Stopped
 _OURS = str(Path(__file__).resolve().parent)
 
 
+_CHOSEN = ("zoom", "stop_at", "substitute")
+
+
 class Steer(TypedDict):
     """``whole`` is how many bytes of a tensor are kept whole, ``STRUCTURE`` for none of any; the others are selectors.
 
+    ``states`` writes the state of each layer that is called, as a call that is made again needs it;
     ``substitute`` is a file of ``("substitute", selector, encoded)`` frames, or ``""``.
     """
 
     whole: int
+    states: bool
     zoom: str
     stop_at: str
     substitute: str
@@ -122,7 +127,7 @@ def run(job: Job, backend: Backend, seed: Any) -> None:
 
 def _recorder(job: Job, backend: Backend, journal: Journal) -> Recorder:
     steer = job["steer"]
-    if steer and not job["reference"] and job["observe"]:
+    if steer and not job["reference"] and job["observe"] and (steer["states"] or any(map(steer.get, _CHOSEN))):
         given = [(f[1], f[2]) for f in read(steer["substitute"])[1]] if steer["substitute"] else []
         return Steered(backend, journal, steer["zoom"], steer["stop_at"], given)
     if not job["reference"]:

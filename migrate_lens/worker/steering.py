@@ -57,6 +57,7 @@ class Steered(Recorder):
         self._states: dict[int, tuple[Any, ...]] = {}
         self._zoom: Any = ZOOMS[backend.name](self._note_op) if zoom else None
         self.caller = self.below if self._all else None
+        self._watchful = bool(zoom or stop_at or substitute)
 
     def register(self, module: str, path: str, nodes: tuple[Node, ...]) -> int:
         self._paths.extend([path] * len(nodes))
@@ -86,6 +87,8 @@ class Steered(Recorder):
             self.journal.write(("op", self._where[-1], name, self.backend.encode(out)))
 
     def invoke(self, number: int, func: Any, base: Any, args: Any, kwargs: Any, name: str | None, sub: str = "") -> Any:
+        if not self._watchful:
+            return super().invoke(number, func, base, args, kwargs, name, sub)
         api = name if name is not None else self.function_name(number, func, args)
         with self._meeting(number, api) as given:
             if given:
@@ -98,6 +101,8 @@ class Steered(Recorder):
                 self.caller = outer
 
     def observed(self, number: int, api: str, value: Any) -> Any:
+        if not self._watchful:
+            return super().observed(number, api, value)
         with self._meeting(number, api) as given:
             return self._hand(number, "", api, given[0]) if given else super().observed(number, api, value)
 
