@@ -20,6 +20,7 @@ HEADER = 16
 MAGIC = b"MLTRACE1"
 _LENGTH = struct.Struct("<I")
 _FIRST_SIZE = 1 << 20
+_RESIDENT = 1 << 24  # bytes of a trace that stay in memory; what is older is in the file alone
 
 
 class Journal:
@@ -42,6 +43,7 @@ class Journal:
         self._map = mmap.mmap(self._fd, self._size)
         self._map[4 : 4 + len(MAGIC)] = MAGIC
         self._end = HEADER
+        self._left = 0
         self.written = 0
 
     def write(self, frame: tuple[Any, ...]) -> None:
@@ -57,6 +59,8 @@ class Journal:
         self._map[self._end + 4 : end] = payload
         _LENGTH.pack_into(self._map, self._end, length)
         self._end = end
+        if end - self._left > _RESIDENT:
+            self._leave(end - end % mmap.PAGESIZE)
         self.written += 1
 
     def enter(self, node: int) -> None:
@@ -75,6 +79,11 @@ class Journal:
             os.ftruncate(self._fd, self._end)
             os.close(self._fd)
             self._fd = -1
+
+    def _leave(self, end: int) -> None:
+        """Give written pages back to the system: they are in the file, so a long trace does not fill the memory."""
+        self._map.madvise(mmap.MADV_DONTNEED, self._left, end - self._left)
+        self._left = end
 
     def _grow(self, needed: int) -> None:
         self._size = max(needed, self._size * 2)
@@ -113,13 +122,14 @@ def read(path: str | Path) -> tuple[int, Iterator[tuple[Any, ...]]]:
     Raises:
         OSError: the file cannot be read.
     """
-    data = Path(path).read_bytes()
-    if len(data) < HEADER:
-        return 0, iter(())
+    with open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size < HEADER:
+            return 0, iter(())
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     return _LENGTH.unpack_from(data, 0)[0], _frames(data)
 
 
-def _frames(data: bytes) -> Iterator[tuple[Any, ...]]:
+def _frames(data: mmap.mmap) -> Iterator[tuple[Any, ...]]:
     at = HEADER
     while at + 4 <= len(data):
         length = _LENGTH.unpack_from(data, at)[0]

@@ -12,6 +12,10 @@ import numpy as np
 import pytest
 
 from migrate_lens.cli import main
+from migrate_lens.library import discover
+from migrate_lens.model import Level, Runtime
+from migrate_lens.trace.bench import Bench, Setting, Steering
+from migrate_lens.trace.worker import Worker
 
 PROGRAM = """
 import torch
@@ -131,6 +135,20 @@ def test_a_structure_trace_is_small_and_a_trace_of_values_is_whole(shell: Shell)
     assert sizes["values"] > 50 * 160_000
     _, out, _ = shell("trace", "digests.trace")
     assert "values-sampled" in out
+
+
+def test_a_trace_of_values_streams_to_disk_and_does_not_fill_the_memory(tmp_path: Path) -> None:
+    script = tmp_path / "long.py"
+    script.write_text("import torch\nx = torch.ones(256, 1024)\nfor i in range(400):\n    x = torch.relu(x)\n")
+    python, library = Path(sys.executable), discover(script)
+    setting = Setting(library, dict.fromkeys(Runtime, ()), (), 120.0)
+    with Worker(python, "torch") as torch:
+        bench = Bench(torch, None, tmp_path)
+        plain = bench.run(setting, Runtime.TORCH, library.probes[0], observe=False)
+        whole = bench.run(setting, Runtime.TORCH, library.probes[0], steering=Steering(Level.VALUES))
+    assert whole.file.stat().st_size > 400 << 20
+    assert len(whole.trace.events) == 402
+    assert whole.fate.rss_kb - plain.fate.rss_kb < 100 << 10
 
 
 def test_a_trace_is_tried_before_it_is_believed(shell: Shell) -> None:
