@@ -34,6 +34,7 @@ class Job(TypedDict):
     there are stand-ins; ``gradients`` records the gradient that reaches each result; ``values`` keeps the
     values of large results whole, not sampled; ``observe`` False runs the program untouched; ``kernel_log`` is the
     file that marked C++ calls write to (see ``ladder.kernels``), each observed call begins a part of it.
+    ``environ`` holds variables to set.
     The probe ``ask`` runs nothing: it says of each dotted name in ``modules`` what kind of thing it is.
     """
 
@@ -57,6 +58,7 @@ class Job(TypedDict):
     gradients: bool
     values: bool
     kernel_log: str
+    environ: dict[str, str]
     timeout: float
     stdout: str
     stderr: str
@@ -104,6 +106,7 @@ def _recorder(job: Job, backend: Backend, journal: Journal) -> Recorder:
 
 def _prepare(job: Job, instrumenter: Instrumenter, seed: Any) -> None:
     os.chdir(job["cwd"])
+    os.environ.update(job["environ"])
     sys.path[:0] = job["sys_path"]
     sys.argv = [job["path"] or job["spec"]]
     if job["observe"]:
