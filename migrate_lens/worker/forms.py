@@ -140,7 +140,7 @@ def _reads(recorder: Recorder) -> dict[str, Any]:
             return value
         node = recorder.nodes[number]
         api = node.name if node and "." in node.name else recorder.method_name(number, base, name)
-        return recorder.observed(number, api, value)
+        return recorder.observed(number, api, value, base)
 
     return {nodes.ATTRIBUTE: attribute}
 
