@@ -50,6 +50,7 @@ class Healer(Recorder):
         self._skipped: set[int] = set()
         self._unequal: set[tuple[int, int, str]] = set()
         self._answered = False
+        self._missing: list[Frame] = []
         self._synced: dict[int, tuple[weakref.ref[Any], tuple[int, int]]] = {}
         self._apart: dict[int, weakref.ref[Any]] = {}
 
@@ -111,6 +112,7 @@ class Healer(Recorder):
         if want[0] != "call":
             raise torch_error(want)
         self._answered = True
+        self._missing.append(want)
         operands = self.tensors((*args, *kwargs.values()))
         self._write_back(operands, want[8])
         result = self._result(want, None, False, operands)
@@ -119,8 +121,11 @@ class Healer(Recorder):
 
     def _consequence(self, want: Frame) -> bool:
         """Whether a difference may come of what a stand-in (an optimizer) left undone, so that it says nothing."""
-        told = self._answered and want[0] == "call"
-        return told and ("s" in want[9] or want[4].endswith((".grad", ".state_dict")))
+        if not self._answered or want[0] != "call":
+            return False
+        if want[4].endswith(".grad"):
+            return self._reference_trace.reaches(want, self._missing)
+        return "s" in want[9] or want[4].endswith(".state_dict")
 
     def _prepare(
         self, number: int, visit: int, sub: str, func: Any, base: Any, args: Any, kwargs: Any, want: Frame
@@ -302,6 +307,7 @@ class Healer(Recorder):
                 raise torch_error(want)
             raise error
         assert want is not None
+        self._missing.append(want)
         return self._factory.rebuild(want[6])
 
     def absent(self, number: int, base: Any, attribute: str, error: AttributeError, args: Any) -> Any:
