@@ -55,6 +55,10 @@ class Trial:
             gradients=gradients,
         )
 
+    def agrees(self, run: Run) -> bool:
+        """Whether a run has torch's outcome."""
+        return disagreement(self.base.trace.ending, run.trace.ending) is None
+
 
 def promote(trial: Trial, soft: Sequence[Divergence], healed: Run, *, alone: bool, after: Difference | None,
             differs: Difference | None) -> list[Divergence]:  # fmt: skip
