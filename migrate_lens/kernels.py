@@ -81,7 +81,7 @@ class Kernels:
     def pinned(self, setting: Setting, probe: Probe, findings: Sequence[Finding]) -> tuple[Finding, ...]:
         """The findings, each one that shows in an operator replaced by what is at fault inside of it."""
         findings = [self._caster(f) if f.facts.get("uncast") else f for f in findings]
-        concerned = {f.key: name for f in findings if f.key.symptom in _BEHAVES and (name := self._kernel(f.key.api))}
+        concerned = {f.key: name for f in findings if _behaves(f) and (name := self._kernel(f.key.api))}
         if not concerned or not (self.torch.passed and self.paddle.passed):
             return tuple(findings)
         built = self._marked(frozenset(concerned.values()))
@@ -247,6 +247,12 @@ class _Pair:
         # The way into the function is what its schema describes: keywords, defaults, types.
         key = replace(finding.key, symptom=Symptom.SCHEMA) if refused or verdict.how == ARGUMENTS else finding.key
         return replace(finding, key=key, facts=facts, evidence=(*finding.evidence, *filter(None, [said])))
+
+
+def _behaves(finding: Finding) -> bool:
+    """Whether a gap may come of what a kernel does, or of how it is registered."""
+    made = finding.key.api.startswith("torch.classes.") and finding.key.symptom is Symptom.MISSING_API
+    return made or finding.key.symptom in _BEHAVES
 
 
 def registration(root: Path, name: str) -> tuple[str, Site] | None:

@@ -310,7 +310,7 @@ class Healer(Recorder):
         self._missing.append(want)
         return self._factory.rebuild(want[6])
 
-    def absent(self, number: int, base: Any, attribute: str, error: AttributeError, args: Any) -> Any:
+    def absent(self, number: int, base: Any, attribute: str, error: Exception, args: Any) -> Any:
         want = self._want(number, self.visits[number], "")
         kind = base if isinstance(base, type) else type(base)
         if want is not None and want[0] == "call" and self._heals(number):

@@ -290,7 +290,7 @@ class Recorder(Naming):
         """Facts about what a call raised."""
         return {**failure_of(error, func, args, kwargs), "proxied": self.backend.proxied(api, func)}
 
-    def absent(self, number: int, base: Any, attribute: str, error: AttributeError, args: Any) -> Any:
+    def absent(self, number: int, base: Any, attribute: str, error: Exception, args: Any) -> Any:
         """Record a name that is not there, and raise on; ``args`` is None where it was read and not called."""
         if not self.concerns((base,)) and not (isinstance(base, type) and self.backend.foreign(base)):
             raise error
