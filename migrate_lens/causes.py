@@ -13,17 +13,16 @@ from dataclasses import dataclass, replace
 from migrate_lens.compare.blame import near
 from migrate_lens.compare.divergences import Divergence, divergences
 from migrate_lens.compare.findings import node_name
-from migrate_lens.compare.gradients import culprit
+from migrate_lens.compare.gradients import BACKWARD, behind, culprit
 from migrate_lens.compare.outcome import disagreement, ending_said, own_frame, recorded
 from migrate_lens.encoded import SEQUENCES, Difference, references, tag, tensors
-from migrate_lens.events import Event, Trace
+from migrate_lens.events import Ending, Event, Key, Trace
 from migrate_lens.model import Probe, Runtime, Symptom
 from migrate_lens.trace.bench import Bench, Run, Setting
 
 # Trials in one diagnosis of a probe, and the seconds that they may take: this many healed runs' worth, within limits.
 _TRIALS = 32
 _RUNS, _LEAST, _MOST = 4.0, 5.0, 60.0
-_BACKWARD = ("backward", "grad")
 
 Group = list[Divergence]
 
@@ -43,7 +42,7 @@ class Trial:
         """When to stop trying, on the clock of ``time.monotonic``."""
         return time.monotonic() + min(_MOST, max(_LEAST, _RUNS * self.healed_seconds))
 
-    def healed(self, *, spare: Sequence[str] = (), skip: Sequence[str] = ()) -> Run:
+    def healed(self, *, spare: Sequence[str] = (), skip: Sequence[str] = (), gradients: bool = False) -> Run:
         """A healed run with some nodes left as Paddle has them, or not called."""
         return self.bench.run(
             self.setting,
@@ -53,6 +52,7 @@ class Trial:
             heal="all",
             spare=spare,
             skip=(*self.deadly, *skip),
+            gradients=gradients,
         )
 
     def agrees(self, run: Run) -> bool:
@@ -60,26 +60,36 @@ class Trial:
         return disagreement(self.base.trace.ending, run.trace.ending) is None
 
 
-def promote(trial: Trial, soft: Sequence[Divergence], *, alone: bool, after: Difference | None,
+def promote(trial: Trial, soft: Sequence[Divergence], healed: Run, *, alone: bool, after: Difference | None,
             differs: Difference | None) -> list[Divergence]:  # fmt: skip
     """The soft differences that the outcome depends on.
 
     Args:
         trial: how to try.
         soft: the candidates, in the order of the run.
+        healed: the run in which each difference is healed.
         alone: whether nothing else explains the outcome.
         after: how the healed run's outcome differs. A copy where torch shares memory cannot be healed by its value, so
-            where this is not None, shared memory that is written later is the suspect.
+            where this is not None, shared memory that is written later is the suspect; what else the outcome depends on
+            is seen against the outcome of the healed run.
         differs: how the natural run's outcome differs.
     """
-    if after is not None:
-        return [d for d in soft if d.symptom is Symptom.ALIAS and written_later(d, trial.base)]
     if differs is None:
         return []
+    shared: list[Divergence] = []
+    if after is not None:
+        shared = [d for d in soft if d.detail == "view" and written_later(d, trial.base)]
+        soft = [d for d in soft if d not in shared]
     groups = list(_groups(soft).values())
-    if alone and len(groups) == 1:
+    if alone and not shared and len(groups) == 1:
         return groups[0]
-    needed = [d for group in _needed(trial, groups) for d in group]
+    return [*shared, *_depended_on(trial, soft, groups, healed.trace.ending)]
+
+
+def _depended_on(trial: Trial, soft: Sequence[Divergence], groups: list[Group], healed: Ending) -> list[Divergence]:
+    if healed.how in ("died", "raised"):
+        return []
+    needed = [d for group in _needed(trial, groups, healed) for d in group]
     if any(d.symptom is Symptom.STATE for d in needed):
         # Whatever lists the state shows what making the layer did: the layer is the cause.
         made = [d for d in soft if d.symptom is Symptom.STATE and "k" in d.want.flags and d not in needed]
@@ -87,8 +97,8 @@ def promote(trial: Trial, soft: Sequence[Divergence], *, alone: bool, after: Dif
     return needed
 
 
-def _needed(trial: Trial, groups: list[Group]) -> list[Group]:
-    """The fewest groups, earliest first, whose healing gives torch's outcome: the others are dropped by halves."""
+def _needed(trial: Trial, groups: list[Group], healed: Ending) -> list[Group]:
+    """The fewest groups, earliest first, whose healing gives the healed outcome: the others are dropped by halves."""
     left, dropped, end = [_TRIALS], list[Group](), trial.budget()
 
     def drop(part: list[Group]) -> list[Group]:
@@ -96,7 +106,7 @@ def _needed(trial: Trial, groups: list[Group]) -> list[Group]:
             return []
         left[0] -= 1
         spare = sorted({node_name(d.got.place) for group in (*dropped, *part) for d in group})
-        if trial.agrees(trial.healed(spare=spare)):
+        if disagreement(healed, trial.healed(spare=spare).trace.ending) is None:
             dropped.extend(part)
             return []
         if len(part) == 1:
@@ -126,23 +136,40 @@ def written_later(divergence: Divergence, base: Run) -> bool:
     return any(e.written and shared & _serials(e) for e in later)
 
 
-def as_shown(kept: Sequence[Divergence], promoted: Sequence[Divergence], natural: Run) -> list[Divergence]:
-    """Differences of kind that end the program in an exception elsewhere are reported as what they show as."""
-    ending = natural.trace.ending
-    if ending.how != "raised" or recorded(natural.trace, ending.value) is not None:
+def as_shown(trial: Trial, kept: Sequence[Divergence], promoted: Sequence[Divergence],
+             natural: Run) -> list[Divergence]:  # fmt: skip
+    """Differences of kind that end the program in an exception elsewhere are reported as what they show as.
+
+    The natural run shows that of one of them; what the others lead to shows when they alone are left in.
+    """
+    if natural.trace.ending.how != "raised":
         return list(kept)
-    frame = own_frame(ending.frames, natural.trace)
     kinds = [d for d in kept if d.got.what == "call" and (not d.hard or _other_kind(d))]
+    blamed = _blamed(kinds, promoted, natural.trace)
+    endings = {id(d): natural.trace.ending for d in blamed}
+    end = trial.budget()
+    for group in _groups(d for d in kinds if not any(d is b for b in blamed)).values():
+        if time.monotonic() > end:
+            break
+        left_in = trial.healed(spare=sorted({node_name(d.got.place) for d in group})).trace
+        shows = [d for d in group if d in _blamed(group, promoted, left_in)]
+        endings |= {id(d): left_in.ending for d in shows}
+    return [_shown(d, endings[id(d)]) if id(d) in endings else d for d in kept]
+
+
+def _blamed(kinds: list[Divergence], promoted: Sequence[Divergence], run: Trace) -> list[Divergence]:
+    """Those of the differences that a run's exception, raised outside any recorded call, comes of."""
+    if run.ending.how != "raised" or recorded(run, run.ending.value) is not None:
+        return []
+    frame = own_frame(run.ending.frames, run)
     here = [d for d in kinds if frame is not None and near(d, frame)]
     # Where none stands in the failing statement, the last of them was on its way there.
-    to_blame = here or [d for d in kinds if d in promoted or d.hard][-1:]
-    shown = []
-    for d in kept:
-        if d in to_blame:
-            actual = f"{d.actual}, then {ending_said(ending)}"
-            d = replace(d, symptom=Symptom.EXCEPTION, detail=ending.value["types"][0], actual=actual)
-        shown.append(d)
-    return shown
+    return here or [d for d in kinds if d in promoted or d.hard][-1:]
+
+
+def _shown(divergence: Divergence, ending: Ending) -> Divergence:
+    actual = f"{divergence.actual}, then {ending_said(ending)}"
+    return replace(divergence, symptom=Symptom.EXCEPTION, detail=ending.value["types"][0], actual=actual)
 
 
 def _other_kind(divergence: Divergence) -> bool:
@@ -157,16 +184,14 @@ def _other_kind(divergence: Divergence) -> bool:
 
 def pin_backward(trial: Trial, kept: list[Divergence]) -> list[Divergence]:
     """Gradients that differ, and backward passes that raise, by the call whose backward is at fault."""
-    if any(d.got.what == "raise" and d.want.api.rpartition(".")[2] in _BACKWARD for d in kept):
+    if any(d.got.what == "raise" and d.want.api.rpartition(".")[2] in BACKWARD for d in kept):
         # No gradient came out of a backward pass that raised: that each of them is missing is the same gap.
         kept = [d for d in kept if d.symptom is not Symptom.GRADIENT or d.got.value is not None]
-    gradients = [d for d in kept if d.symptom is Symptom.GRADIENT and d.hard]
-    if gradients:
-        event = _differing(trial)
-        if event is not None:
-            kept = [replace(d, want=replace(d.want, api=event.api)) if d in gradients else d for d in kept]
-    raised = [d for d in kept if d.got.what == "raise" and d.want.api.rpartition(".")[2] in _BACKWARD]
-    for d in raised:
+    kept = _pin_gradients(trial, kept)
+    raised = [d for d in kept if d.got.what == "raise" and d.want.api.rpartition(".")[2] in BACKWARD]
+    follow_on = [d for d in raised if _through(trial.base.trace, d, {r.want.key for r in raised})]
+    kept = [d for d in kept if d not in follow_on]
+    for d in (d for d in raised if d not in follow_on):
         event = _raising(trial, d)
         if event is not None:
             moved = replace(d, want=replace(d.want, api=event.api))
@@ -174,12 +199,20 @@ def pin_backward(trial: Trial, kept: list[Divergence]) -> list[Divergence]:
     return kept
 
 
-def _differing(trial: Trial) -> Event | None:
+def _through(trace: Trace, divergence: Divergence, failed: set[Key]) -> bool:
+    """Whether a backward pass goes through the result of one that raised before: there is no graph behind that."""
+    return any(event.key in failed for event in behind(trace, divergence.want.key))
+
+
+def _pin_gradients(trial: Trial, kept: list[Divergence]) -> list[Divergence]:
+    gradients = [d for d in kept if d.symptom is Symptom.GRADIENT and d.hard]
+    if not gradients:
+        return kept
     ours = trial.bench.run(trial.setting, Runtime.TORCH, trial.probe, gradients=True)
-    theirs = trial.bench.run(
-        trial.setting, Runtime.PADDLE, trial.probe, reference=trial.base, heal="draws", gradients=True
-    )
-    return culprit(ours.trace, theirs.trace)
+    theirs = trial.healed(gradients=True)
+    faults = {id(d): culprit(ours.trace, theirs.trace, d.want.key) for d in gradients}
+    pinned = [(d, faults.get(id(d))) for d in kept]
+    return [replace(d, want=replace(d.want, api=event.api)) if event else d for d, event in pinned]
 
 
 def _raising(trial: Trial, divergence: Divergence) -> Event | None:

@@ -16,10 +16,14 @@ from migrate_lens.errors import StateError, UsageError
 from migrate_lens.fix_entry import BUILD, SCOPE, Entry
 from migrate_lens.fix_stage import Stage
 from migrate_lens.remedies import bridges, kept
+from migrate_lens.remedies.branches import KIND as FEATURE_GATE
+from migrate_lens.remedies.branches import gates
 from migrate_lens.remedies.entry import BUILD_SWITCH, SCOPE_LINE
-from migrate_lens.remedies.fixing import NoReplacement, Replacement, find
+from migrate_lens.remedies.fixing import NoReplacement, Replacement, find, missing_part
 from migrate_lens.remedies.native_reproduce import NATIVE_LAYERS
 from migrate_lens.remedies.patches import Comment, diff, patched, relative
+from migrate_lens.remedies.shim_module import KIND as SHIM_MODULE
+from migrate_lens.remedies.shim_module import shim_module
 from migrate_lens.remedies.synthesis import Recording
 from migrate_lens.remedy_lab import BenchLab
 from migrate_lens.remedy_pipeline import Progress, laboratory
@@ -144,7 +148,11 @@ class _Fixer:
             found = bridges.find(gap, self._root)
         else:
             before = [one for made in self._made.values() for one in made]
-            found = find(kept.case_of(gap), self._heard, self._lab, before)
+            found = self._shim(gap)
+            if isinstance(found, NoReplacement):
+                found = find(kept.case_of(gap), self._heard, self._lab, before)
+            if isinstance(found, NoReplacement):
+                found = self._gate(gap) or found
         if isinstance(found, NoReplacement):
             return Fixed(gap["id"], NONE, found.reason)
         if any(not one.path.resolve().is_relative_to(self._root.resolve()) for one in found):
@@ -152,12 +160,45 @@ class _Fixer:
         self._made[gap["id"]] = found
         return Fixed(gap["id"], PARTIAL, "", found[0].candidate.kind)
 
+    def _shim(self, gap: Mapping[str, Any]) -> tuple[Replacement, ...] | NoReplacement:
+        """One module for a private helper that several files import."""
+        if gap["category"] != "B":
+            return NoReplacement("a public name")
+        library = self._diagnosis.report["library"]
+        found = shim_module(gap, Path(library["root"]) / (library["import_root"] or "."), library["packages"])
+        if isinstance(found, NoReplacement) or not self._serves(gap, found):
+            return found if isinstance(found, NoReplacement) else NoReplacement("the stage fails with the stand-in")
+        return found
+
+    def _gate(self, gap: Mapping[str, Any]) -> tuple[Replacement, ...] | None:
+        """For each site, a branch that the library already has."""
+        missing = missing_part(kept.case_of(gap), self._lab)
+        places = [(self._root / s["path"], s["line"]) for s in gap["sites"]] if missing[0] else []
+        if not places or not all(path.suffix == ".py" and path.is_file() for path, _ in places):
+            return None
+        choices = [list(gates(path, line, missing)) for path, line in places]
+        if not all(choices):
+            return None
+        for depth in range(max(map(len, choices))):
+            made = tuple(dict.fromkeys(each[min(depth, len(each) - 1)] for each in choices))
+            if self._serves(gap, made):
+                return made
+        return None
+
+    def _serves(self, gap: Mapping[str, Any], found: Sequence[Replacement]) -> bool:
+        """Whether a copy with some replacements, and with those of the gaps before, gets past a gap."""
+        made = {**self._made, gap["id"]: tuple(found)}
+        files = self._files([g for g in self._gaps if g["id"] in made], made)[1]
+        return self._stage.serves(files, gap["api"])
+
     def _judged(self, done: Fixed, gap: Mapping[str, Any], stage: str) -> Fixed:
         if done.outcome != PARTIAL:
             return done
         old, new = self._files([gap])
         patch = diff(old, new)
         call = "the call gives torch's result on both sides"
+        if done.kind in (FEATURE_GATE, SHIM_MODULE):
+            call = "past other gaps, the library gets torch's result with it on both sides"
         if done.kind in (SCOPE_LINE, BUILD_SWITCH):
             call = "with the line alone the program gets to torch on both sides, each in a clean process"
         if done.kind == "cpp_bridge":
@@ -169,20 +210,23 @@ class _Fixer:
             return replace(done, outcome=OFFERED, said=said, patch=patch)
         return replace(done, said=f"verified for the call alone ({call}); {stage}", patch=patch)
 
-    def _files(self, gaps: Sequence[Mapping[str, Any]]) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    def _files(
+        self, gaps: Sequence[Mapping[str, Any]], made: Mapping[str, tuple[Replacement, ...]] | None = None
+    ) -> tuple[dict[str, bytes], dict[str, bytes]]:
         """The files that the replacements of some gaps change: as they are, and changed."""
+        made = self._made if made is None else made
         old: dict[str, bytes] = {}
         new: dict[str, bytes] = {}
-        for path in dict.fromkeys(one.path for gap in gaps for one in self._made.get(gap["id"], ())):
+        for path in dict.fromkeys(one.path for gap in gaps for one in made.get(gap["id"], ())):
             name = relative(path, self._root)
-            old[name] = path.read_bytes()
-            new[name] = self._changed(path, old[name], gaps)
+            old[name] = path.read_bytes() if path.is_file() else b""
+            new[name] = self._changed(path, old[name], gaps, made)
         return old, new
 
-    def _changed(self, path: Path, data: bytes, gaps: Sequence[Mapping[str, Any]]) -> bytes:
-        groups = [(gap, [o for o in self._made.get(gap["id"], ()) if o.path == path]) for gap in gaps]
-        groups = [(gap, made) for gap, made in groups if made]
-        return patched(data, [(made, self._comment(gap, made[0])) for gap, made in groups])
+    def _changed(self, path: Path, data: bytes, gaps: Sequence[Mapping[str, Any]],
+                 made: Mapping[str, tuple[Replacement, ...]]) -> bytes:  # fmt: skip
+        groups = [(gap, [o for o in made.get(gap["id"], ()) if o.path == path]) for gap in gaps]
+        return patched(data, [(here, self._comment(gap, here[0])) for gap, here in groups if here])
 
     def _comment(self, gap: Mapping[str, Any], made: Replacement) -> Comment:
         actual = textwrap.shorten(gap["actual"], 120, placeholder=" ...")

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from migrate_lens.compare.divergences import divergences
+from migrate_lens.compare.findings import node_name
 from migrate_lens.compare.outcome import disagreement, ending_said
 from migrate_lens.errors import LensError, UsageError
 from migrate_lens.events import Ending
@@ -54,6 +56,25 @@ class Stage:
         for probe, recorded in zip(self._diagnosis.index["probes"], self._heard, strict=True):
             said = said or self._lab_runs(files, probe, recorded.trace.ending)
         return said
+
+    def serves(self, files: Mapping[str, bytes], api: str) -> bool:
+        """Whether the probes, with changed files, end as torch's did, and Paddle fails no more at an API.
+
+        Past other gaps Paddle is handed torch's results, so that what lies behind them is reached; whether the name is
+        there it answers itself.
+        """
+        for probe, recorded in zip(self._diagnosis.index["probes"], self._heard, strict=True):
+            setting, again = self.copied(files, probe)
+            base = self._lab.watch(setting, Runtime.TORCH, again)
+            if disagreement(recorded.trace.ending, base.trace.ending) is not None:
+                return False
+            asked = [e.place for e in base.trace.events if e.api == api and e.place.text.startswith("hasattr(")]
+            healed = self._lab.heal(setting, again, base, [node_name(place) for place in asked])
+            if disagreement(base.trace.ending, healed.trace.ending) is not None:
+                return False
+            if any(d.hard and api in (d.want.api, d.got.api) for d in divergences(base.trace, healed.trace)):
+                return False
+        return True
 
     def _builds(self, files: Mapping[str, bytes]) -> str:
         """Build the library with the patches on both sides, where that was not done; empty, or what fails."""

@@ -195,8 +195,8 @@ def _everything(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base
     after = disagreement(base.trace.ending, healed.trace.ending)
     soft = [d for d in found if not d.hard]
     trial = Trial(bench, setting, probe, base, deadly, healed_seconds=healed.fate.seconds)
-    promoted = promote(trial, soft, alone=not hard and not deaths, after=after, differs=differs)
-    kept = pin_backward(trial, as_shown([*hard, *promoted], promoted, natural))
+    promoted = promote(trial, soft, healed, alone=not hard and not deaths, after=after, differs=differs)
+    kept = pin_backward(trial, as_shown(trial, [*hard, *promoted], promoted, natural))
     findings = [*deaths, *collect(kept, stage, setting.library)]
     if not findings or (after is not None and not promoted and not (healed.died or healed.fate.timed_out)):
         named = {f.key.api for f in findings}

@@ -30,6 +30,7 @@ from migrate_lens.compare.kernels import (
 )
 from migrate_lens.events import Event, Place, Trace
 from migrate_lens.ladder.build import BuildRun
+from migrate_lens.ladder.casters import declared_for_others, lacks_caster
 from migrate_lens.ladder.kernel_calls import Mark
 from migrate_lens.ladder.kernels import Marked, build_marked
 from migrate_lens.ladder.naming import documented, is_private, is_registry, plain_type
@@ -79,8 +80,8 @@ class Kernels:
 
     def pinned(self, setting: Setting, probe: Probe, findings: Sequence[Finding]) -> tuple[Finding, ...]:
         """The findings, each one that shows in an operator replaced by what is at fault inside of it."""
-        findings = [_caster(f) if f.facts.get("uncast") else f for f in findings]
-        concerned = {f.key: name for f in findings if f.key.symptom in _BEHAVES and (name := self._kernel(f.key.api))}
+        findings = [self._caster(f) if f.facts.get("uncast") else f for f in findings]
+        concerned = {f.key: name for f in findings if _behaves(f) and (name := self._kernel(f.key.api))}
         if not concerned or not (self.torch.passed and self.paddle.passed):
             return tuple(findings)
         built = self._marked(frozenset(concerned.values()))
@@ -91,6 +92,22 @@ class Kernels:
         pair = self._run(setting, probe, built)
         explained = (each for f in findings for each in (pair.explained(f) if f.key in concerned else (f,)))
         return tuple(map(self._form, explained))
+
+    def _caster(self, finding: Finding) -> Finding:
+        """A function that pybind11 cannot call, or whose result it cannot hand back, for want of a caster."""
+        kind = plain_type(str(finding.facts["uncast"]))
+        if not lacks_caster(self.paddle, kind, self.folder / "caster"):
+            return finding
+        header = declared_for_others(self.paddle, kind)
+        facts = {
+            **finding.facts, "construct_kind": "type", "kernel": CONSTRUCT, "operator": finding.key.api,
+            "other_builds": bool(header),
+        }  # fmt: skip
+        evidence = [f"compiled and asked: among the headers of this Paddle pybind11 has no caster for {kind}"]
+        if header:
+            evidence.append(f"{header} declares one under a condition that this build of Paddle does not meet")
+        key = replace(finding.key, api=f"pybind11 type_caster<{kind}>")
+        return replace(finding, key=key, facts=facts, evidence=(*evidence, *finding.evidence))
 
     def _form(self, finding: Finding) -> Finding:
         """A method of a registered class that is never entered is a matter of the form that it is registered in."""
@@ -232,15 +249,10 @@ class _Pair:
         return replace(finding, key=key, facts=facts, evidence=(*finding.evidence, *filter(None, [said])))
 
 
-def _caster(finding: Finding) -> Finding:
-    """A function that pybind11 cannot call, or whose result it cannot hand back, for want of a caster of torch's."""
-    kind = plain_type(str(finding.facts["uncast"]))
-    facts = {**finding.facts, "construct_kind": "type", "kernel": CONSTRUCT, "operator": finding.key.api}
-    evidence = (
-        f"the signature that pybind11 prints for {finding.key.api} has {kind} in it: there is no caster for it",
-    )
-    key = replace(finding.key, api=f"pybind11 type_caster<{kind}>")
-    return replace(finding, key=key, facts=facts, evidence=(*evidence, *finding.evidence))
+def _behaves(finding: Finding) -> bool:
+    """Whether a gap may come of what a kernel does, or of how it is registered."""
+    made = finding.key.api.startswith("torch.classes.") and finding.key.symptom is Symptom.MISSING_API
+    return made or finding.key.symptom in _BEHAVES
 
 
 def registration(root: Path, name: str) -> tuple[str, Site] | None:

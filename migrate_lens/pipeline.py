@@ -116,6 +116,7 @@ class _Climb:
     first: FirstDivergence | None = None
     kernels: Kernels | None = None
     setting: Setting = field(init=False)
+    jit: ladder.JustInTime | None = None
 
     def __post_init__(self) -> None:
         paths: dict[Runtime, tuple[Path, ...]] = dict.fromkeys(Runtime, ())
@@ -128,14 +129,19 @@ class _Climb:
         if not self._build() or not self._imports() or not self._probes():
             return "baseline_failed"
         self._tests()
+        self._compiled_while_running()
         return "gaps" if self.findings else "no_gaps"
 
     def _build(self) -> bool:
         library, options = self.library, self.options
-        if library.build is None or not library.build.native or library.build.kind == "jit":
+        shelf = ladder.Shelf(cache_folder() / "builds", fresh=not options.cache)
+        if library.build is None or not library.build.native:
+            return True
+        if library.build.kind == "jit":
+            self.jit = ladder.JustInTime(library, self._pythons(), self.folder, options.timeout, shelf)
+            self.setting = replace(self.setting, environ=self.jit.environ)
             return True
         self.progress("build: under torch")
-        shelf = ladder.Shelf(cache_folder() / "builds", fresh=not options.cache)
         ours = ladder.build_library(
             library, Runtime.TORCH, options.torch_python, self.folder, timeout=options.timeout, shelf=shelf
         )
@@ -160,6 +166,23 @@ class _Climb:
         if not theirs.passed and not report.findings:
             self.findings.append(_unexplained(theirs.result))
         return True
+
+    def _pythons(self) -> dict[Runtime, Path]:
+        return {Runtime.TORCH: self.options.torch_python, Runtime.PADDLE: self.options.paddle_python}
+
+    def _compiled_while_running(self) -> None:
+        """What compilers met while the program ran says more than the exception that a loader ended in."""
+        if self.jit is None:
+            return
+        self.progress("run: looking at every unit that was compiled")
+        report = self.jit.report()
+        self.notes.extend(report.notes)
+        loads = [f for f in self.findings if f.key.api in ladder.LOADERS]
+        if report.findings:
+            self.findings = [f for f in self.findings if f not in loads or f.key.symptom is not Symptom.EXCEPTION]
+        for finding in report.findings:
+            sites = finding.sites or tuple(site for load in loads for site in load.sites)
+            self._add_once(replace(finding, sites=sites, stage=loads[0].stage if loads else Stage.RUN))
 
     def _installed(self, ours: Path | None, theirs: Path | None) -> None:
         paths = {
@@ -244,7 +267,7 @@ class _Climb:
         self.first = self.first or done.first
         if done.summary is not None:
             self.traces.append(done.summary)
-        target = self.setting.paths[Runtime.PADDLE]
+        target = self.setting.paths[Runtime.PADDLE] or ((self.jit.made(Runtime.PADDLE),) if self.jit else ())
         for finding in done.findings:
             self._add(finding, target[0] if target else None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -72,6 +73,10 @@ class BenchLab:
     def watch(self, setting: Setting, runtime: Runtime, probe: Probe) -> Run:
         """Run a probe of a library, observed."""
         return self._bench.run(setting, runtime, probe)
+
+    def heal(self, setting: Setting, probe: Probe, base: Run, spare: Sequence[str]) -> Run:
+        """Run a probe under Paddle, handed torch's result at every difference but those at some nodes."""
+        return self._bench.run(setting, Runtime.PADDLE, probe, reference=base, heal="all", spare=spare)
 
     def fresh(self) -> Path:
         """A new folder that is gone afterwards."""

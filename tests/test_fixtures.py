@@ -19,7 +19,7 @@ def _diagnosed(name: str, state: Path) -> Report:
     return pipeline.diagnose(options, lambda line: None)
 
 
-@pytest.mark.parametrize("name", ["muladd", "muladd_gaps"])
+@pytest.mark.parametrize("name", ["muladd", "muladd_gaps", "kernel_gaps"])
 def test_a_fixture_has_exactly_its_planted_gaps(name: str, tmp_path: Path) -> None:
     report = _diagnosed(name, tmp_path)
     expected = json.loads((FIXTURES / name / "expected.json").read_text())

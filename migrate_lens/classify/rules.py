@@ -43,6 +43,7 @@ FACTS: Mapping[str, str] = {
     "kernel": "how an operator's C++ function goes apart: construct, not entered, other arguments, own code or same",
     "operator": "the library's operator whose kernel holds the construct",
     "uncast": "the framework's C++ type that pybind11 has no caster for",
+    "other_builds": "other builds of Paddle have it, for GPUs above all",
     "build_step": "setup_py, preprocess, compile, link or cmake",
     "library": "the shared library that cannot be found",
     "torch_library": "the shared library that cannot be found is one of torch's",

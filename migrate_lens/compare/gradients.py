@@ -3,24 +3,65 @@
 from __future__ import annotations
 
 from migrate_lens.encoded import difference, references, tensors
-from migrate_lens.events import Event, Trace
+from migrate_lens.events import Event, Key, Trace
+
+BACKWARD = ("backward", "grad")
 
 
-def culprit(want: Trace, got: Trace) -> Event | None:
+def culprit(want: Trace, got: Trace, seen: Key) -> Event | None:
     """The torch event whose backward gives another gradient although it was reached by the same one.
 
     Walks back from the end: of the results whose gradient differs, the last one made is nearest to the loss, and of the
     calls that take it, the one reached by an equal gradient (or by none, at the root) is at fault.
+
+    Args:
+        want: torch's trace.
+        got: Paddle's trace.
+        seen: the event that showed a gradient that differs; the backward pass before it is looked at.
     """
-    made = {event.key: event for event in want.events}
-    for event in reversed(want.events):
+    graph = behind(want, seen)
+    for event in reversed(graph):
         mine, theirs = want.gradients.get(event.key), got.gradients.get(event.key)
         if mine and theirs and _differs(mine, theirs):
-            consumers = [e for e in want.events if e.key != event.key and _takes(e, event) and _makes(e)]
+            consumers = [e for e in graph if e.key != event.key and _takes(e, event) and _makes(e)]
             equal = [e for e in consumers if not _differs_at(e, want, got)]
             if equal:
-                return made[equal[0].key]
+                return equal[0]
     return None
+
+
+def behind(trace: Trace, seen: Key) -> list[Event]:
+    """The events that led to a backward pass, in their order.
+
+    It is the event itself, or the last one before it; where a gradient was read, the last one that reaches its tensor.
+    """
+    at = next((i for i, e in enumerate(trace.events) if e.key == seen), len(trace.events) - 1)
+    leaf = set[int]() if _is_backward(trace.events[at]) else _given(trace.events[at])
+    starts = [i for i in range(at, -1, -1) if _is_backward(trace.events[i])] or [at]
+    graphs = (_graph(trace.events[: start + 1]) for start in starts)
+    first = next(graphs)
+    if not leaf or any(leaf & _given(e) for e in first):
+        return first[:-1]
+    return next((graph for graph in graphs if any(leaf & _given(e) for e in graph)), first)[:-1]
+
+
+def _graph(events: tuple[Event, ...]) -> list[Event]:
+    """The last event and those that made what it was given."""
+    known, found = _given(events[-1]), [events[-1]]
+    for event in reversed(events[:-1]):
+        if known & {serial for serial, _ in event.serials}:
+            known |= _given(event)
+            found.append(event)
+    return found[::-1]
+
+
+def _given(event: Event) -> set[int]:
+    return {serial for serial, _ in references(event.inputs)}
+
+
+def _is_backward(event: Event) -> bool:
+    """Whether an event is a backward pass; ``x.grad``, which is read, is none."""
+    return bool(event.api.rpartition(".")[2] in BACKWARD and event.place.kind not in "ads" and _given(event))
 
 
 def _differs(mine: dict[int, object], theirs: dict[int, object]) -> bool:
@@ -34,7 +75,7 @@ def _differs_at(event: Event, want: Trace, got: Trace) -> bool:
 
 def _takes(consumer: Event, producer: Event) -> bool:
     serials = {serial for serial, _ in producer.serials}
-    return any(serial in serials for serial, _ in references(consumer.inputs))
+    return bool(serials & _given(consumer))
 
 
 def _makes(event: Event) -> bool:

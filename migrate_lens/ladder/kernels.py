@@ -20,7 +20,7 @@ from migrate_lens.ladder.build import BuildRun, outside
 from migrate_lens.ladder.compiler import CompilerCall
 from migrate_lens.ladder.kernel_calls import Mark, lines_of, marked, marks
 from migrate_lens.ladder.pairing import relative
-from migrate_lens.ladder.process import run_bounded
+from migrate_lens.ladder.process import kill_running, run_bounded
 from migrate_lens.ladder.units import flags
 
 HEADER = Path(__file__).with_name("kernel_trace.h")
@@ -155,8 +155,7 @@ def _compiled(sides: Sequence[_Side], texts: Mapping[str, str], numbered: dict[i
     done: set[tuple[int, str]] = set()
     for _ in range(ROUNDS):
         jobs = [(n, unit) for unit in texts for n in range(len(sides)) if (n, unit) not in done]
-        with ThreadPoolExecutor(len(sides)) as pool:
-            outputs = list(pool.map(partial(_compile_job, sides, texts, kept, end), jobs))
+        outputs = _all_compiled(partial(_compile_job, sides, texts, kept, end), jobs, len(sides))
         bad: set[int] = set()
         for (number, unit), output in zip(jobs, outputs, strict=True):
             if output is None:
@@ -170,6 +169,18 @@ def _compiled(sides: Sequence[_Side], texts: Mapping[str, str], numbered: dict[i
             return numbered
         kept = {number: mark for number, mark in kept.items() if number not in bad}
     return "the marked units do not compile"
+
+
+def _all_compiled(
+    compile_one: Callable[[tuple[int, str]], str | None], jobs: Sequence[tuple[int, str]], workers: int
+) -> list[str | None]:
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            return list(pool.map(compile_one, jobs))
+        except BaseException:  # Ctrl-C above all: the pool waits for its compilers, so they have to end first
+            pool.shutdown(wait=False, cancel_futures=True)
+            kill_running()
+            raise
 
 
 def _compile_job(sides: Sequence[_Side], texts: Mapping[str, str], kept: Mapping[int, Mark], end: float,

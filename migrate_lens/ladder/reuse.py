@@ -21,7 +21,7 @@ from migrate_lens.ladder.constructs import Construct
 from migrate_lens.ladder.diagnostics import Location
 from migrate_lens.ladder.process import Ran
 from migrate_lens.ladder.shelf import Shelf
-from migrate_lens.ladder.standins import NATIVE
+from migrate_lens.ladder.standins import NATIVE, native_files
 from migrate_lens.ladder.units import UnitCheck
 from migrate_lens.ladder.workplace import Interpreter, Workplace
 from migrate_lens.model import Library, Runtime
@@ -52,13 +52,11 @@ class Basis:
         files = identity.tree_digests(place.source)
         if not about.version or "" in files.values() or library.build is None:
             return cls("", "", files)
-        frameworks = about.torch if runtime is Runtime.TORCH else (*about.torch, *about.paddle)
         parts = [
-            runtime, library.build.kind, os.path.relpath(library.build.file, library.root),
-            identity.program(), str(python), identity.file_stamp(python), about.version, repr(about.known),
-            identity.distributions(about.search), *(identity.folder_stamp(Path(root)) for root in frameworks),
-            identity.compilers(os.environ), identity.variables(os.environ),
-        ]  # fmt: skip
+            library.build.kind,
+            os.path.relpath(library.build.file, library.root),
+            *_around(runtime, python, about),
+        ]
         content = (f"{name} {digest}" for name, digest in sorted(files.items()))
         # A header that is new may stand in front of one that a unit has read.
         headers = sorted(name for name in files if name.endswith(NATIVE))
@@ -69,6 +67,23 @@ class Basis:
         if not self.key:
             return None
         return {"folder": str(shelf.folder), "fresh": shelf.fresh, "place": str(place.root), "basis": self.unit}
+
+
+def _around(runtime: Runtime, python: Path, about: Interpreter) -> list[str]:
+    """What a compiler's output depends on beside the library."""
+    frameworks = about.torch if runtime is Runtime.TORCH else (*about.torch, *about.paddle)
+    return [
+        runtime, identity.program(), str(python), identity.file_stamp(python), about.version, repr(about.known),
+        identity.distributions(about.search), *(identity.folder_stamp(Path(root)) for root in frameworks),
+        identity.compilers(os.environ), identity.variables(os.environ),
+    ]  # fmt: skip
+
+
+def jit_basis(library: Library, runtime: Runtime, python: Path, about: Interpreter) -> str:
+    """What objects that a program makes while it runs depend on, their sources apart; empty if that is not known."""
+    sources = native_files(library.root) if library.script is None else []
+    names = [str(path.relative_to(library.root)) for path in sources]
+    return identity.digest([*_around(runtime, python, about), *names]) if about.version else ""
 
 
 def keep(shelf: Shelf, basis: Basis, place: Workplace, ran: Ran) -> str:

@@ -62,7 +62,7 @@ def find(
     places = [(e, r) for e, r in events_of(case, heard) if e.api == case.api and _at_a_site(e, case)][:_SITES]
     if case.symptom in ("missing_api", "missing_argument") and any("k" in e.flags for e, _ in places):
         places = [(e, r) for e, r in places if "k" in e.flags]  # it is the class that is missing, not its calls
-    missing = _missing(case, lab) if places else ("", "")
+    missing = missing_part(case, lab) if places else ("", "")
     for event, recorded in places:
         one = _at(case, event, recorded, lab, known, missing, [*before, *found])
         if isinstance(one, NoReplacement):
@@ -77,7 +77,7 @@ def _at_a_site(event: Event, case: Case) -> bool:
     return any(event.place.path.endswith(s.path) and event.place.line == s.line for s in case.sites)
 
 
-def _missing(case: Case, lab: Lab) -> tuple[str, str]:
+def missing_part(case: Case, lab: Lab) -> tuple[str, str]:
     """For a name that is not there: the longest part that is, and the name behind it."""
     if case.symptom != "missing_api" or not case.api.startswith("torch."):
         return "", ""

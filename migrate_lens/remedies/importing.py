@@ -59,6 +59,14 @@ def _named(alias: ast.alias) -> str:
     return f"{alias.name} as {alias.asname}" if alias.asname else alias.name
 
 
+def without_name(node: ast.ImportFrom, name: str, module: str) -> str:
+    """An import statement that takes one of its names from another module; empty where it does not import it."""
+    alias = next((a for a in node.names if a.name == name), None)
+    if alias is None:
+        return ""
+    return _statements(node, [a for a in node.names if a is not alias], f"from {module} import {_named(alias)}")
+
+
 def _statements(node: ast.ImportFrom, others: list[ast.alias], new: str) -> str:
     """The import without the name, and the new one, on the line of the old."""
     if not others:

@@ -112,7 +112,7 @@ def diff(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> str:
     for path, before in old.items():
         after = new[path]
         if before != after:
-            parts.extend(_one(path, _lines(before), _lines(after)))
+            parts.extend(_one(path if before else "", path, _lines(before), _lines(after)))
     return "".join(parts)
 
 
@@ -123,9 +123,10 @@ def _lines(data: bytes) -> list[str]:
     return kept + ([lines[-1]] if lines[-1] else [])
 
 
-def _one(path: str, before: list[str], after: list[str]) -> list[str]:
+def _one(old: str, new: str, before: list[str], after: list[str]) -> list[str]:
+    """One file of a diff; a file that was not there, or was empty, has no old name."""
     found = []
-    for line in difflib.unified_diff(before, after, f"a/{path}", f"b/{path}"):
+    for line in difflib.unified_diff(before, after, f"a/{old}" if old else "/dev/null", f"b/{new}"):
         found.append(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n")
     return found
 

@@ -162,7 +162,32 @@ def apply(data: bytes, edits: Sequence[Edit]) -> bytes:
             done[-1] = replace(done[-1], text=one.text + done[-1].text)
         else:
             inner = data[one.start : one.end].decode("utf-8", errors="surrogateescape")
-            done[-1] = replace(done[-1], text=done[-1].text.replace(inner, one.text, 1))
+            same = (one.start, one.end) == (done[-1].start, done[-1].end)
+            both = _both(inner, _indent(data, one.start), done[-1].text, one.text) if same else ""
+            done[-1] = replace(done[-1], text=both or done[-1].text.replace(inner, one.text, 1))
     for one in reversed(done):
         data = data[: one.start] + one.text.encode("utf-8", errors="surrogateescape") + data[one.end :]
     return data
+
+
+def _indent(data: bytes, start: int) -> str:
+    line = data[max(data.rfind(b"\n", 0, start), data.rfind(b"\r", 0, start)) + 1 : start]
+    return line.decode("utf-8", errors="surrogateescape") if not line.strip() else ""
+
+
+def _both(inner: str, indent: str, one: str, other: str) -> str:
+    """Two rewritings of one import statement that each took a name out of it: both are taken out; empty for others."""
+    head = re.match(r"from [\w.]+ import ", inner)
+    if head is None:
+        return ""
+    # What each of them left of the statement stands at its own depth; a guarded import of the name stands deeper.
+    kept = re.compile(rf"(?m)(?:\A|^{re.escape(indent)}){re.escape(head[0])}([\w, ]+?)(?:; |(?=\r?$))")
+    left, right = kept.search(one), kept.search(other)
+    names = [found[1].split(", ") if found else [] for found in (left, right)]
+    rest = [name for name in names[0] if name in names[1]]
+    break_ = "\r\n" if "\r\n" in one + other else "\n"
+    parts = [head[0] + ", ".join(rest)] if rest else []
+    for text, found in ((one, left), (other, right)):
+        without = text[: found.start()] + text[found.end() :] if found else text
+        parts.append(without.strip("\r\n").removeprefix(indent))
+    return (break_ + indent).join(part for part in parts if part.strip())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,7 @@ class Setting:
         scope: the compat scope; empty until it is found.
         timeout: seconds that one run may take.
         unbuilt: extension modules that were built for torch and not for Paddle.
+        environ: variables for the runs, by runtime.
     """
 
     library: Library
@@ -71,6 +72,7 @@ class Setting:
     scope: tuple[str, ...]
     timeout: float
     unbuilt: tuple[str, ...] = ()
+    environ: Mapping[Runtime, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +219,7 @@ class Bench:
             "scope": list(setting.scope) or ["migrate_lens_nothing"], "seed": SEED, "observe": probe is not None,
             "trace": f"{stem}.trace", "reference": "", "heal": "none", "spare": [], "skip": [], "unbuilt": [],
             "gradients": False, "values": False, "kernel_log": "", "steer": None,
-            "about": self._about(runtime, probe),
+            "about": self._about(runtime, probe), "environ": dict(setting.environ.get(runtime, {})),
             "timeout": setting.timeout, "stdout": f"{stem}.out", "stderr": f"{stem}.err",
         }  # fmt: skip
 

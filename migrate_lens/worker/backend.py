@@ -33,6 +33,8 @@ MAY_DRAW = re.compile(
     r"lowrank|attention|transformer|lstm|gru|rnn|perm|shuffle|init|xavier|kaiming|orthogonal|sparse_|fractional",
     re.IGNORECASE,
 )
+# Functions that write running statistics into their arguments without counting it as a write.
+WRITES_UNSEEN = frozenset(["batch_norm", "instance_norm", "native_batch_norm"])
 # Uninitialised memory: shape and dtype are all that these promise.
 UNINITIALISED = frozenset(
     ["empty", "empty_like", "new_empty", "empty_strided", "empty_permuted", "resize_", "resize_as_", "new"]

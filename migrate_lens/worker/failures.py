@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
+import types
 from typing import Any, TypedDict
 
 from migrate_lens.worker.nodes import METHOD
@@ -89,3 +90,9 @@ def parameters(func: Any) -> set[str] | None:
         return None
     usable = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return {n for n, p in signature.parameters.items() if p.kind in usable}
+
+
+def lacking(error: Exception, base: Any) -> Failure:
+    """Facts about a name that is not there; ``base`` is what it was looked up on, None for an import."""
+    on_object = base is not None and not isinstance(base, types.ModuleType)
+    return {**failure_of(error), "on_object": on_object}

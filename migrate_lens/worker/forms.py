@@ -33,11 +33,18 @@ class Bound:
 
     def __init__(self, base: Any, attribute: str, /) -> None:
         self.base = base
-        self.error: AttributeError | None = None
+        self.error: Exception | None = None
         try:
             self.func = getattr(base, attribute)
-        except AttributeError as error:
+        except Exception as error:
+            if not refuses(base, error):
+                raise
             self.error = error
+
+
+def refuses(base: Any, error: Exception) -> bool:
+    """Whether an object says that it does not have a name; a framework's registry says it in its own words."""
+    return isinstance(error, AttributeError) or type(base).__module__.partition(".")[0] in ("paddle", "torch")
 
 
 def lookup(base: Any, attribute: str) -> Any:
@@ -77,7 +84,9 @@ def _calls(recorder: Recorder) -> dict[str, Any]:
             return recorder.absent(number, base, attribute, bound.error, args)
         try:
             func = bound.func if bound else lookup(base, attribute)
-        except AttributeError as error:
+        except Exception as error:
+            if not refuses(base, error):
+                raise
             return recorder.absent(number, base, attribute, error, args)
         if "." in attribute and isinstance(owner_of(func), _VALUES):
             func = _through_value(recorder, number, base, attribute)
@@ -128,7 +137,9 @@ def _reads(recorder: Recorder) -> dict[str, Any]:
         visits[number] += 1
         try:
             value = lookup(base, name)
-        except AttributeError as error:
+        except Exception as error:
+            if not refuses(base, error):
+                raise
             return recorder.absent(number, base, name, error, None)
         if isinstance(base, types.ModuleType):
             watched = recorder.concerns((base,))
@@ -140,7 +151,7 @@ def _reads(recorder: Recorder) -> dict[str, Any]:
             return value
         node = recorder.nodes[number]
         api = node.name if node and "." in node.name else recorder.method_name(number, base, name)
-        return recorder.observed(number, api, value)
+        return recorder.observed(number, api, value, base)
 
     return {nodes.ATTRIBUTE: attribute}
 

@@ -13,10 +13,10 @@ from typing import Any
 from migrate_lens.encoded import Encoded, difference, references, tag, tensors
 from migrate_lens.wire import Journal
 from migrate_lens.worker.backend import owner_of
-from migrate_lens.worker.failures import parameters
+from migrate_lens.worker.failures import lacking, parameters
 from migrate_lens.worker.nodes import Node
 from migrate_lens.worker.paddle_backend import PaddleBackend
-from migrate_lens.worker.recorder import Recorder, lacking
+from migrate_lens.worker.recorder import Recorder
 from migrate_lens.worker.reference import NOTHING, Frame, Reference, key_of
 from migrate_lens.worker.standins import Factory
 
@@ -50,7 +50,9 @@ class Healer(Recorder):
         self._skipped: set[int] = set()
         self._unequal: set[tuple[int, int, str]] = set()
         self._answered = False
+        self._missing: list[Frame] = []
         self._synced: dict[int, tuple[weakref.ref[Any], tuple[int, int]]] = {}
+        self._apart: dict[int, weakref.ref[Any]] = {}
 
     def register(self, module: str, path: str, nodes: tuple[Node, ...]) -> int:
         base = super().register(module, path, nodes)
@@ -110,14 +112,20 @@ class Healer(Recorder):
         if want[0] != "call":
             raise torch_error(want)
         self._answered = True
+        self._missing.append(want)
         operands = self.tensors((*args, *kwargs.values()))
         self._write_back(operands, want[8])
-        return self._result(want, None, False, operands)
+        result = self._result(want, None, False, operands)
+        cut = number in self._skipped and isinstance(result, self.backend.tensor)
+        return self._paddle.linked(result, operands) if cut else result
 
     def _consequence(self, want: Frame) -> bool:
         """Whether a difference may come of what a stand-in (an optimizer) left undone, so that it says nothing."""
-        told = self._answered and want[0] == "call"
-        return told and ("s" in want[9] or want[4].endswith((".grad", ".state_dict")))
+        if not self._answered or want[0] != "call":
+            return False
+        if want[4].endswith(".grad"):
+            return self._reference_trace.reaches(want, self._missing)
+        return "s" in want[9] or want[4].endswith(".state_dict")
 
     def _prepare(
         self, number: int, visit: int, sub: str, func: Any, base: Any, args: Any, kwargs: Any, want: Frame
@@ -137,6 +145,8 @@ class Healer(Recorder):
             value = self._reference_trace.values.get(reference)
             known = self._synced.get(id(operand))
             if value is None or (known and known[0]() is operand and known[1] == reference):
+                continue
+            if self._is_apart([operand]):
                 continue
             if not self._make_equal(operand, value, reference):
                 self._unequal.add((number, visit, sub))
@@ -175,6 +185,8 @@ class Healer(Recorder):
         changed = [(i, self.encode_written(operands[i], flags)) for i in written]
         encoded = self.encode_out(out, flags)
         healed = self._verdict(number, want, encoded, changed, flags)
+        if self._spared and self._leave_apart(number, want, operands, written, flags, out) and healed == "differs":
+            healed = ""
         unequal = (number, visit, sub) in self._unequal or (want is not None and self._other_inputs(inputs, want))
         if want is not None and healed == "differs" and (unequal or self._consequence(want)):
             flags += "i"
@@ -182,7 +194,7 @@ class Healer(Recorder):
         if not healed or want is None:
             if want is not None and want[0] == "call" and "r" in want[9]:
                 self._write_back(operands, want[8])
-            if want is not None and want[0] == "call" and self._everything:
+            if want is not None and want[0] == "call" and self._everything and not self._is_apart(self.inner(out)):
                 self._align(out, want)
             return out
         if want[0] != "call":
@@ -192,6 +204,25 @@ class Healer(Recorder):
             return out
         self._write_back(operands, want[8])
         return self._result(want, out, True, operands)
+
+    def _leave_apart(self, number: int, want: Frame | None, operands: list[Any], written: list[int], flags: str,
+                     out: Any) -> bool:  # fmt: skip
+        """Note what a spared place leaves other than torch does; whether a call was given, or makes, some of that.
+
+        Memory that torch shares or writes stays as it is here: no later call brings it to torch's state.
+        """
+        left: list[Any] = []
+        if number in self._spared and want is not None and want[0] == "call":
+            lost = any(f in want[9] and f not in flags for f in "v=")
+            left = [*operands, *self.inner(out)] if lost else [operands[i] for i in written]
+        elif self._is_apart(operands):
+            left = [*self.inner(out), *(operands[i] for i in written)]
+        self._apart |= {id(t): weakref.ref(t) for t in left}
+        return bool(left)
+
+    def _is_apart(self, tensors: list[Any]) -> bool:
+        known = self._apart
+        return bool(known) and any(id(t) in known and known[id(t)]() is t for t in tensors)
 
     def _align(self, out: Any, want: Frame) -> None:
         """Make a result that agrees with torch's equal to it."""
@@ -276,9 +307,10 @@ class Healer(Recorder):
                 raise torch_error(want)
             raise error
         assert want is not None
+        self._missing.append(want)
         return self._factory.rebuild(want[6])
 
-    def absent(self, number: int, base: Any, attribute: str, error: AttributeError, args: Any) -> Any:
+    def absent(self, number: int, base: Any, attribute: str, error: Exception, args: Any) -> Any:
         want = self._want(number, self.visits[number], "")
         kind = base if isinstance(base, type) else type(base)
         if want is not None and want[0] == "call" and self._heals(number):
@@ -306,7 +338,7 @@ class Healer(Recorder):
             name: getattr(loaded, name, None) or self._factory.rebuild(("F", f"{module}.{name}")) for name in lost
         }
 
-    def observed(self, number: int, api: str, value: Any) -> Any:
+    def observed(self, number: int, api: str, value: Any, base: Any = None) -> Any:
         visit = self.visits[number]
         want = self._want(number, visit, "")
         encoded = self.backend.encode(value)

@@ -53,7 +53,8 @@ class Job(TypedDict):
     there are stand-ins; ``gradients`` records the gradient that reaches each result; ``values`` keeps the
     values of large results whole, not sampled; ``observe`` False runs the program untouched; ``kernel_log`` is the
     file that marked C++ calls write to (see ``ladder.kernels``), each observed call begins a part of it; ``about`` is
-    written at the head of the trace; ``steer`` is what a user wants done at chosen calls (see ``Steer``), or None.
+    written at the head of the trace; ``steer`` is what a user wants done at chosen calls (see ``Steer``), or None;
+    ``environ`` holds variables to set.
     The probe ``replay`` makes the calls of the file at ``path`` (see ``worker.replay``), and looks below them with
     ``all`` for zoom.
     The probe ``ask`` runs nothing: it says of each dotted name in ``modules`` what kind of thing it is.
@@ -81,6 +82,7 @@ class Job(TypedDict):
     kernel_log: str
     about: dict[str, Any]
     steer: Steer | None
+    environ: dict[str, str]
     timeout: float
     stdout: str
     stderr: str
@@ -138,6 +140,7 @@ def _recorder(job: Job, backend: Backend, journal: Journal) -> Recorder:
 
 def _prepare(job: Job, instrumenter: Instrumenter, seed: Any) -> None:
     os.chdir(job["cwd"])
+    os.environ.update(job["environ"])
     sys.path[:0] = job["sys_path"]
     sys.argv = [job["path"] or job["spec"]]
     if job["observe"]:

@@ -109,6 +109,16 @@ class PaddleBackend(Backend):
             return value
         return (node - node.detach()) + value.detach()
 
+    def linked(self, value: Any, sources: list[Any]) -> Any:
+        """A value from which a backward pass goes on to the sources, and brings them no gradient of its own."""
+        if not self.differentiable(value):
+            return value
+        for source in sources:
+            same = self.differentiable(source) and source.dtype == value.dtype
+            if same and bool(paddle.isfinite(source).all()):
+                value = value + (source * 0.0).sum()
+        return value
+
     def _array(self, dtype: str, shape: tuple[int, ...], data: Any) -> Any:
         kind = np.dtype("float32" if dtype == "bfloat16" or dtype.startswith("float8") else dtype)
         if not isinstance(data, bytes):

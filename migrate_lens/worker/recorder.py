@@ -19,15 +19,16 @@ written, flags, healed)``                                             a call ret
 lists tensor arguments that the call wrote to, as ``(index, encoded)``; ``serials`` are (serial, version) pairs of the
 result's tensors; ``flags`` holds ``r`` (it drew random numbers), ``u`` (uninitialised memory), ``=N;`` (the result is
 tensor argument N), ``v`` (the result shares memory with an argument), ``i`` (it got other inputs than torch's call),
-``k`` (a layer was made), ``@N;`` (the number of the layer that was made or called), ``s`` (a tensor that is known was
-written by no recorded call) and ``p`` (the proxy handed out another object than Paddle's compat package has).
+``k`` (a layer was made), ``@N;`` (the layer that was made or called), ``w`` (it may write without counting it), ``s``
+(a tensor that is known was written by no recorded call) and ``p`` (the proxy handed out another object than Paddle's
+compat package has).
 """
 
 from __future__ import annotations
 
 import os
-import types
 import weakref
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import Any
@@ -36,8 +37,8 @@ import numpy as np
 
 from migrate_lens.encoded import Encoded
 from migrate_lens.wire import Journal
-from migrate_lens.worker.backend import DEPTH, ITEMS, MAY_DRAW, UNINITIALISED, Backend
-from migrate_lens.worker.failures import Failure, failure_of
+from migrate_lens.worker.backend import DEPTH, ITEMS, MAY_DRAW, UNINITIALISED, WRITES_UNSEEN, Backend
+from migrate_lens.worker.failures import Failure, failure_of, lacking
 from migrate_lens.worker.naming import CONTAINER, FRAMEWORK, OTHER, USER, Naming
 from migrate_lens.worker.nodes import Node
 
@@ -157,7 +158,9 @@ class Recorder(Naming):
         api = name if name is not None else self.function_name(number, func, args)
         given = (base, *args) if base is not None else args
         operands = self.tensors((*given, *kwargs.values()) if kwargs else given)
-        before = self.backend.versions(operands)
+        unseen = api.rpartition(".")[2] in WRITES_UNSEEN
+        versions = self._contents if unseen else self.backend.versions
+        before = versions(operands)
         inputs = self._inputs(given, kwargs)
         if self.inputs and isinstance(func, self.backend.module):
             self._note_state(number, visit, sub, func)
@@ -177,7 +180,8 @@ class Recorder(Naming):
         flags = self._flags(api, func, given, operands, out)
         if draws and state != self.backend.random_state():
             flags += "r"
-        after = self.backend.versions(operands)
+        flags += "w" if unseen else ""
+        after = versions(operands)
         written = [i for i, v in enumerate(after) if v != before[i]] if after != before else []
         return self.returned(number, visit, sub, api, inputs, operands, written, flags, out)
 
@@ -185,6 +189,10 @@ class Recorder(Naming):
         """Begin, or with number 0 end, a part of the log of marked C++ calls."""
         if self.kernel_log >= 0:
             os.write(self.kernel_log, f'["@",{number},{visit},"{sub}"]\n'.encode())
+
+    def _contents(self, operands: list[Any]) -> list[Any]:
+        """What tensors hold, where a write to them may not count as one."""
+        return [self.backend.encode_tensor(t) for t in operands]
 
     def _watch(self, number: int, visit: int, sub: str, out: Any) -> None:
         """Have the gradients that reach a result written when they come."""
@@ -284,6 +292,9 @@ class Recorder(Naming):
 
     def _settle(self, out: Any, operands: list[Any], written: list[int], flags: str) -> list[tuple[int, int]]:
         for index in written:
+            known = self._known.get(id(operands[index]))
+            if known is not None and known[2] == self.backend.version(operands[index]):
+                del self._known[id(operands[index])]  # a write that was not counted: what it holds now is another value
             (serial, version), *_ = self.adopt([operands[index]])
             self.journal.write(("value", serial, version, self.backend.encode_tensor(operands[index])))
         self._moved = False
@@ -303,7 +314,7 @@ class Recorder(Naming):
         """Facts about what a call raised."""
         return {**failure_of(error, func, args, kwargs), "proxied": self.backend.proxied(api, func)}
 
-    def absent(self, number: int, base: Any, attribute: str, error: AttributeError, args: Any) -> Any:
+    def absent(self, number: int, base: Any, attribute: str, error: Exception, args: Any) -> Any:
         """Record a name that is not there, and raise on; ``args`` is None where it was read and not called."""
         if not self.concerns((base,)) and not (isinstance(base, type) and self.backend.foreign(base)):
             raise error
@@ -333,10 +344,10 @@ class Recorder(Naming):
         return value
 
     def _note(self, number: int, part: str, api: str, value: Encoded, serials: Any = (), healed: str = "",
-              flags: str = "") -> None:  # fmt: skip
-        """Write a call without inputs: something that was read."""
+              flags: str = "", inputs: Sequence[Encoded] = ()) -> None:  # fmt: skip
+        """Write a call without arguments: something that was read."""
         self.journal.write(
-            ("call", number, self.visits[number], part, api, [], value, list(serials), [], flags, healed)
+            ("call", number, self.visits[number], part, api, list(inputs), value, list(serials), [], flags, healed)
         )
 
     def starred(self, number: int, module: str, loaded: Any) -> dict[str, Any]:
@@ -363,18 +374,16 @@ class Recorder(Naming):
         hooks = ("_forward_hooks", "_forward_pre_hooks", "_forward_post_hooks", "_backward_hooks")
         return not any(getattr(container, h, None) for h in hooks)
 
-    def observed(self, number: int, api: str, value: Any) -> Any:
-        """Record an attribute that was read."""
+    def observed(self, number: int, api: str, value: Any, base: Any = None) -> Any:
+        """Record an attribute that was read, and of which tensor if that one is known."""
         self._moved = False
         serials = self.adopt(value) if self.inputs else []
-        self._note(number, "", api, self.backend.encode(value), serials, flags="s" if self._moved else "")
+        known = self._known.get(id(base))
+        inputs = [("#", *known[1:])] if known is not None and known[0]() is base else []
+        self._note(
+            number, "", api, self.backend.encode(value), serials, flags="s" if self._moved else "", inputs=inputs
+        )
         return value
-
-
-def lacking(error: Exception, base: Any) -> Failure:
-    """Facts about a name that is not there; ``base`` is what it was looked up on, None for an import."""
-    on_object = base is not None and not isinstance(base, types.ModuleType)
-    return {**failure_of(error), "on_object": on_object}
 
 
 def exported(module: Any) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from migrate_lens import wire
-from migrate_lens.encoded import Encoded, tensors
+from migrate_lens.encoded import Encoded, references, tag, tensors
 
 Frame = tuple[Any, ...]
 NOTHING: dict[Any, Any] = {}
@@ -25,6 +25,7 @@ class Reference:
         self._events: dict[Any, dict[tuple[int, str], Frame]] = {}
         self._states: dict[Any, dict[tuple[int, str], Frame]] = {}
         self.values: dict[tuple[int, int], Encoded] = {}
+        self._calls: list[Frame] = []
         keys: dict[int, Any] = {0: None}
         for frame in wire.read(path)[1]:
             self._add(frame, keys)
@@ -37,6 +38,7 @@ class Reference:
         elif kind in ("call", "raise", "absent"):
             if kind == "call":
                 self.values.update({tuple(s): t for s, t in zip(frame[7], tensors(frame[6]), strict=False)})
+                self._calls.append(frame)
             self._events.setdefault(keys[frame[1]], {})[frame[2], frame[3]] = frame
         elif kind == "value":
             self.values[frame[1], frame[2]] = frame[3]
@@ -47,9 +49,34 @@ class Reference:
         """What torch did at a node, by visit and part."""
         return self._events.get(key, NOTHING)
 
+    def reaches(self, read: Frame, calls: list[Frame]) -> bool:
+        """Whether what was read may have gone into some of the calls, or come out of them; True where nobody knows."""
+        mine = given(read)
+        if not mine or not any(mine & given(call) for call in self._calls if call is not read):
+            return True
+        # What ``m.parameters()`` handed to a call nobody saw; it may be any layer's.
+        unseen = any(tag(v) == "O" for call in calls for v in call[5])
+        if unseen and any("k" in call[9] and mine & made(call) for call in self._calls):
+            return True
+        known = {serial for call in calls for serial in (*given(call), *made(call))}
+        for call in reversed(self._calls):
+            if known & made(call):
+                known |= given(call)
+        return bool(mine & known)
+
     def states(self, key: Any) -> dict[tuple[int, str], Frame]:
         """States of layers that had changed before a visit."""
         return self._states.get(key, NOTHING)
+
+
+def given(call: Frame) -> set[int]:
+    """Serials of the tensors that a call was given."""
+    return {serial for serial, _ in references(call[5])}
+
+
+def made(call: Frame) -> set[int]:
+    """Serials of the tensors that a call returned."""
+    return {serial for serial, _ in call[7]}
 
 
 def key_of(module: str, node: Any) -> tuple[Any, ...]:

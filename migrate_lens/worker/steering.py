@@ -100,11 +100,11 @@ class Steered(Recorder):
             finally:
                 self.caller = outer
 
-    def observed(self, number: int, api: str, value: Any) -> Any:
+    def observed(self, number: int, api: str, value: Any, base: Any = None) -> Any:
         if not self._watchful:
-            return super().observed(number, api, value)
+            return super().observed(number, api, value, base)
         with self._meeting(number, api) as given:
-            return self._hand(number, "", api, given[0]) if given else super().observed(number, api, value)
+            return self._hand(number, "", api, given[0]) if given else super().observed(number, api, value, base)
 
     def imported(self, number: int, api: str, value: Any, name: str) -> Any:
         with self._meeting(number, api) as given:

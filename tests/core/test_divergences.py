@@ -284,20 +284,26 @@ def graph() -> list[Event]:
         call(1, leaf, serials=((1, 0),)),
         call(2, leaf, inputs=(("#", 1, 0),), serials=((2, 0),), api="torch.prod"),
         call(3, leaf, inputs=(("#", 2, 0),), serials=((3, 0),), api="torch.sum"),
+        call(4, inputs=(("#", 3, 0),), api="torch.Tensor.backward"),
+        call(5, leaf, api="torch.Tensor.grad"),
     ]
 
 
 def test_the_call_whose_backward_differs_is_the_one_reached_by_an_equal_gradient() -> None:
     events = graph()
-    ours = {events[0].key: {0: T}, events[1].key: {0: T}, events[2].key: {0: T}}
-    theirs = {events[0].key: {0: U}, events[1].key: {0: tensor(1.0, grad=True)}, events[2].key: {0: T}}
-    found = culprit(trace(events, gradients=ours), trace(events, gradients=theirs))
+    # A later backward pass, of another graph, has nothing to do with it.
+    other = [call(6, inputs=(("#", 9, 0),), api="torch.Tensor.backward"), call(7, T, api="torch.Tensor.grad")]
+    reached = {events[0].key: {0: U}, events[1].key: {0: tensor(1.0, grad=True)}, events[2].key: {0: T}}
+    ours = trace([*events, *other], gradients={event.key: {0: T} for event in events[:3]})
+    theirs = trace([*events, *other], gradients=reached)
+    found = culprit(ours, theirs, events[4].key)
     assert found is not None
     assert found.api == "torch.prod"
+    assert culprit(ours, theirs, other[1].key) is None
 
 
 def test_equal_gradients_have_no_culprit() -> None:
     events = graph()
     ours = {event.key: {0: T} for event in events}
     theirs = {event.key: {0: tensor(1.0, grad=True)} for event in events}
-    assert culprit(trace(events, gradients=ours), trace(events, gradients=theirs)) is None
+    assert culprit(trace(events, gradients=ours), trace(events, gradients=theirs), events[4].key) is None

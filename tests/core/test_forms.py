@@ -130,6 +130,30 @@ torch.nn.no
     assert observed.behaviour.ending == "AttributeError"
 
 
+def test_a_name_that_an_object_of_the_frameworks_refuses_in_its_own_words_is_absent(record: Record) -> None:
+    observed = record("""
+import torch
+class Registry:
+    __module__ = "torch"
+    def __getattr__(self, name):
+        raise RuntimeError(f"no {name}")
+made = Registry()
+result = []
+for f in (lambda: made.bump(1), lambda: made.bump, lambda: made.bump(len(result))):
+    try:
+        f()
+    except RuntimeError as e:
+        result.append(str(e))
+class Own:
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+Own().other(1)
+""")
+    absent = [frame[4] for frame in observed.frames if frame[0] == "absent"]
+    assert [name.rpartition(".")[2] for name in absent] == ["bump", "bump", "bump"]
+    assert (observed.behaviour.ending, observed.behaviour.detail) == ("RuntimeError", "other")
+
+
 class Refuses:
     def __getattr__(self, name: str) -> object:
         raise ValueError(name)

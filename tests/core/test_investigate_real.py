@@ -42,6 +42,15 @@ def test_a_program_with_one_gap_gives_exactly_that_gap(lab: Lab, name: str) -> N
     assert lab.diagnose(source).keys == expected
 
 
+SEVERAL = expected_of("several.txt")
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_a_program_with_several_gaps_gives_all_of_them(lab: Lab, name: str) -> None:
+    source, expected = SEVERAL[name]
+    assert lab.diagnose(source).keys == expected
+
+
 def test_one_gap_at_several_places_is_one_gap_with_its_places(lab: Lab) -> None:
     found = lab.diagnose(
         """

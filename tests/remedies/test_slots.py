@@ -15,7 +15,7 @@ from migrate_lens.events import Event, Place
 from migrate_lens.remedies import recipes
 from migrate_lens.remedies.fixing import Replacement
 from migrate_lens.remedies.patches import Comment, diff, patched
-from migrate_lens.remedies.slots import METHOD, Site, apply, edit, fill, site_of
+from migrate_lens.remedies.slots import METHOD, Edit, Site, apply, edit, fill, site_of
 from migrate_lens.remedies.sources import unchanged
 from migrate_lens.remedies.strategies import Candidate
 
@@ -115,6 +115,24 @@ def test_an_edit_inside_another_is_made_in_it(tmp_path: Path) -> None:
     sites = [site_of(_event("torch.add"), node) for node in (outer, inner)]
     edits = [edit(source, site, "({0} + {1})") for site in sites if site is not None]
     assert apply(source, edits) == b"y = ((x + 1) + 2)\n"
+
+
+@pytest.mark.parametrize("indent", ["", "    "])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_two_names_are_taken_out_of_one_import(indent: str, newline: str) -> None:
+    source = f"{'if 1:' + newline if indent else ''}{indent}from m import a, b as c, d  # kept{newline}".encode()
+    start, end = source.index(b"from"), source.index(b"  # kept")
+    guard = newline.join(["try:", f"{indent}    from m import a", f"{indent}except ImportError:", f"{indent}    a = 1",
+                          f"{indent}from m import b as c, d"])  # fmt: skip
+    edits = [Edit(start, end, guard), Edit(start, end, "from m import a, d; from pkg.shim import b as c")]
+    for order in (edits, edits[::-1]):
+        text = apply(source, order).decode()
+        tree = ast.parse(text)
+        imports = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
+        found = sorted((n.module, a.name, a.asname) for n in imports for a in n.names)
+        assert found == [("m", "a", None), ("m", "d", None), ("pkg.shim", "b", "c")]
+        assert len([n for n in ast.walk(tree) if isinstance(n, ast.Try)]) == 1
+        assert text.count("\n") == text.count(newline)
 
 
 # -- recipes -----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,85 @@
+"""A package with a branch of its own and with private helpers, with real torch and real Paddle: fixed and run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from migrate_lens import cli
+from migrate_lens.remedies.verify import UNDER_PADDLE
+
+_FILES = {
+    "pyproject.toml": '[project]\nname = "pkg"\nversion = "1"\n',
+    "pkg/__init__.py": "from pkg.ops import total\nfrom pkg.flat import joined, parted\n",
+    "pkg/ops.py": "import torch\n\nFAST = True\n\n\ndef total(x, n):\n    if FAST:  # kept\n"
+    '        return torch.segment_reduce(x, "sum", lengths=n)\n'
+    "    return torch.stack([p.sum() for p in torch.split(x, n.tolist())])\n",
+    "pkg/flat.py": "import torch\nfrom torch._utils import _flatten_dense_tensors as join, _unflatten_dense_tensors\n"
+    "\n\ndef joined(n):\n    return join([torch.ones(n), torch.zeros(n)])\n\n\n"
+    "def parted(x):\n    return [p.tolist() for p in _unflatten_dense_tensors(x, [torch.ones(1), torch.ones(3)])]\n",
+    "pkg/more.py": "from torch._utils import _flatten_dense_tensors\n",
+    "smoke.py": "import torch\nimport pkg, pkg.more\n\nx = torch.arange(4.0)\n"
+    "result = [pkg.total(x, torch.tensor([1, 3])).tolist(), pkg.joined(1).tolist(), pkg.parted(x)]\n"
+    "assert result == [[0.0, 6.0], [1.0, 0.0], [[0.0], [1.0, 2.0, 3.0]]], result\n",
+}
+
+
+def _write(folder: Path) -> Path:
+    for name, text in _FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fixes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[str, Any]]]:
+    """What became of each gap, with the patches written to the tree."""
+    folder = tmp_path_factory.mktemp("kinds")
+    lib = _write(folder / "lib")
+    subprocess.run(["git", "init", "-q"], cwd=lib, check=True)
+    subprocess.run(["git", "add", "-A"], cwd=lib, check=True)
+    subprocess.run(
+        ["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "upstream"], cwd=lib, check=True
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert cli.main(["diagnose", "lib"]) == cli.GAPS
+        cli.main(["fix", "--apply", "--owner", "jane"])
+        gaps = json.loads(Path(".migrate-lens/report.json").read_text())["gaps"]
+        yield {gap["id"]: gap["workaround"] or {} for gap in gaps}
+
+
+def test_each_gap_has_the_kind_that_fits(fixes: dict[str, dict[str, Any]]) -> None:
+    assert {gap: (w.get("kind"), w.get("verified")) for gap, w in fixes.items()} == {
+        "torch._utils._flatten_dense_tensors:missing_api": ("shim_module", True),
+        "torch._utils._unflatten_dense_tensors:missing_api": ("shim", True),
+        "torch.segment_reduce:missing_api": ("feature_gate", True),
+    }
+
+
+def test_the_library_runs_on_both_sides_and_is_finished(fixes: dict[str, dict[str, Any]]) -> None:
+    lib = Path("lib")
+    text = (lib / "pkg" / "ops.py").read_text()
+    assert '    if FAST and hasattr(torch, "segment_reduce"):  # kept\n' in text
+    assert "from pkg._torch_shim import _flatten_dense_tensors as join" in (lib / "pkg" / "flat.py").read_text()
+    for switch in ([], ["-c", UNDER_PADDLE]):
+        done = subprocess.run(
+            [sys.executable, *switch, "smoke.py"], cwd=lib, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    assert cli.main(["diagnose", "lib", "--state", "after"]) == cli.NO_GAPS
+    assert cli.main(["check", "lib", "--base", "HEAD", "--state", "after"]) == 0
+
+
+def test_git_takes_each_patch_also_that_of_a_new_file(fixes: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    for number, workaround in enumerate(fixes.values()):
+        lib = _write(tmp_path / str(number))
+        subprocess.run(["git", "init", "-q"], cwd=lib, check=True)
+        subprocess.run(["git", "apply", "-"], input=workaround["patch"].encode(), cwd=lib, check=True)
+        assert any((lib / name).read_text() != text for name, text in _FILES.items())
