@@ -153,9 +153,10 @@ class Replayer:
         found: dict[int, Became] = {}
         for _ in range(_DEATHS):
             left = {n: c for n, c in calls.items() if n not in found}
-            if not left:
+            done = self._some(left, runtime, zoom) if left else {}
+            if not done:
                 break
-            found |= self._some(left, runtime, zoom)
+            found |= done
         return found
 
     def _some(self, calls: Mapping[int, Again], runtime: Runtime, zoom: bool) -> dict[int, Became]:

@@ -97,6 +97,12 @@ class FakeBench(Bench):
         file.touch()
         return Run(runtime, done, file, fate, "")
 
+    def replay(self, setting: Setting, runtime: Runtime, calls: Sequence[tuple[Any, ...]], *, zoom: bool) -> Run:
+        """Nothing becomes of calls that are made alone in a made-up runtime."""
+        file = self._folder / "empty.trace"
+        file.touch()
+        return Run(runtime, trace([], Ending("died", None)), file, Fate(1, False, 0.01, 1000), "")
+
     def ask(self, setting: Setting, runtime: Runtime, names: Sequence[str]) -> dict[str, str]:
         """What the world knows about names: all of it under torch, nothing under Paddle."""
         return {name: self.world.kinds.get(name, "function") if runtime is Runtime.TORCH else "" for name in names}
