@@ -185,7 +185,8 @@ class Healer(Recorder):
         changed = [(i, self.encode_written(operands[i], flags)) for i in written]
         encoded = self.encode_out(out, flags)
         healed = self._verdict(number, want, encoded, changed, flags)
-        if self._spared and self._leave_apart(number, want, operands, written, flags, out) and healed == "differs":
+        left = self._spared and self._leave_apart(number, want, operands, written, flags, out, encoded)
+        if left and healed == "differs":
             healed = ""
         unequal = (number, visit, sub) in self._unequal or (want is not None and self._other_inputs(inputs, want))
         if want is not None and healed == "differs" and (unequal or self._consequence(want)):
@@ -206,15 +207,18 @@ class Healer(Recorder):
         return self._result(want, out, True, operands)
 
     def _leave_apart(self, number: int, want: Frame | None, operands: list[Any], written: list[int], flags: str,
-                     out: Any) -> bool:  # fmt: skip
+                     out: Any, encoded: Encoded) -> bool:  # fmt: skip
         """Note what a spared place leaves other than torch does; whether a call was given, or makes, some of that.
 
-        Memory that torch shares or writes stays as it is here: no later call brings it to torch's state.
+        Memory that torch shares or writes, and results that differ, stay as they are here: no later call brings them
+        to torch's state.
         """
         left: list[Any] = []
         if number in self._spared and want is not None and want[0] == "call":
             lost = any(f in want[9] and f not in flags for f in "v=")
             left = [*operands, *self.inner(out)] if lost else [operands[i] for i in written]
+            if not lost and difference(want[6], encoded) is not None:
+                left += self.inner(out)
         elif self._is_apart(operands):
             left = [*self.inner(out), *(operands[i] for i in written)]
         self._apart |= {id(t): weakref.ref(t) for t in left}

@@ -103,6 +103,20 @@ def test_what_reaches_the_result_of_the_program_is_said(lab: Lab) -> None:
     assert facts == {"torch.full": True, "torch.nn.functional.one_hot": False}
 
 
+def test_a_value_that_differs_reaches_the_result_through_the_calls_after_it(lab: Lab) -> None:
+    found = lab.diagnose(
+        """
+        import torch
+        import torch.nn.functional as F
+        a = F.avg_pool2d(torch.ones(1, 1, 2, 2), 3, padding=1)
+        b = torch.full((2,), 1)
+        c = F.avg_pool2d(torch.ones(1, 1, 4, 4), 3, padding=1) * 0.0
+        result = torch.relu(a + 1.0), int(b.sum()), c"""
+    )
+    facts = {f.key.api: f.facts.get("reaches_result") for f in found.investigation.findings}
+    assert facts == {"torch.nn.functional.avg_pool2d": True, "torch.full": False}
+
+
 def test_a_program_that_stops_has_no_result_that_could_be_another(lab: Lab) -> None:
     found = lab.diagnose("import torch\nresult = torch.segment_reduce(torch.ones(2), 'sum', lengths=torch.tensor([2]))")
     (finding,) = found.investigation.findings
