@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import resource
 import statistics
 import sys
 import tempfile
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import mre_native
@@ -27,6 +29,7 @@ from migrate_lens.remedies.fixing import NoReplacement, Replacement, agrees, fin
 from migrate_lens.remedies.patches import Comment, patched
 from migrate_lens.remedies.reproduce import Case, NotReproduced, Reproduced, reproduce
 from migrate_lens.remedies.synthesis import Recording, recording
+from migrate_lens.remedies.verify import verify
 from migrate_lens.remedy_lab import BenchLab
 from migrate_lens.trace.bench import Bench, Setting
 from migrate_lens.trace.worker import Worker
@@ -45,14 +48,41 @@ def diagnose(bench: Bench, path: Path) -> tuple[tuple[Gap, ...], tuple[Recording
     return classify(done.findings), (recording(base.trace),)
 
 
-def one(bench: Bench, lab: BenchLab, path: Path) -> list[tuple[Gap, Reproduced | NotReproduced, float]]:
+@dataclass(frozen=True)
+class Made:
+    """What became of one gap: its reproduction, the wall and processor seconds to reduce and verify it, its verdict."""
+
+    gap: Gap
+    found: Reproduced | NotReproduced
+    seconds: float
+    busy: float
+    holds: bool
+
+
+def one(bench: Bench, lab: BenchLab, path: Path) -> list[Made]:
     gaps, heard = diagnose(bench, path)
     made = []
     for gap in gaps:
         case = Case(gap.id, gap.api, str(gap.symptom), gap.sites, gap.actual)
-        start = time.monotonic()
-        made.append((gap, reproduce(case, heard, [path.read_text()], lab), time.monotonic() - start))
+        start, used = time.monotonic(), busy()
+        found = reproduce(case, heard, [path.read_text()], lab)
+        holds = False
+        if isinstance(found, Reproduced):
+            python = Path(sys.executable)
+            holds = verify({"mre.py": found.source}, "mre.py", python, python).holds(found.sign.what)
+        made.append(Made(gap, found, time.monotonic() - start, busy() - used, holds))
     return made
+
+
+def busy() -> float:
+    """Processor seconds of all that was started so far: the workers with their forks, and the clean processes."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    total = spent.ru_utime + spent.ru_stime
+    for children in Path("/proc/self/task").glob("*/children"):
+        for pid in children.read_text().split():
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+            total += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return total
 
 
 def fixed(bench: Bench, lab: BenchLab, path: Path) -> tuple[bool, bool, str]:
@@ -103,27 +133,36 @@ def main() -> int:
         return mre_native.measure(options.cases, options.only, options.every, options.cpp, options.checked)
     cases = [json.loads(line) for line in options.cases.read_text().splitlines() if line.strip()]
     cases = [c for c in cases if options.only in c["id"] and c["symptom"] != "agrees"][:: options.every]
-    good, lengths, seconds = 0, [], []
     python = Path(sys.executable)
     with tempfile.TemporaryDirectory() as folder, Worker(python, "torch") as torch, Worker(python, "paddle") as paddle:
         bench = Bench(torch, paddle, Path(folder))
         with BenchLab(bench, Path(folder)) as lab:
             if options.fix:
                 return fixes(bench, lab, options.cases.parent, cases)
+            made = []
             for case in cases:
-                made = one(bench, lab, options.cases.parent / case["file"])
-                done = [m for _, m, _ in made if isinstance(m, Reproduced)]
-                good += bool(done)
-                lengths += [len([x for x in m.source.splitlines() if x.strip()]) for m in done]
-                seconds += [s for _, m, s in made]
-                for gap, m, s in made:
-                    if options.verbose or not isinstance(m, Reproduced):
-                        print(f"--- {case['id']}: {gap.id} {s:.1f} s", m.reason if isinstance(m, NotReproduced) else "")
-                        print(m.source if isinstance(m, Reproduced) else "", flush=True)
-                if not made:
+                each = one(bench, lab, options.cases.parent / case["file"])
+                made.append((case, each))
+                for m in each:
+                    said = "" if m.holds else "fails otherwise in clean processes"
+                    said = m.found.reason if isinstance(m.found, NotReproduced) else said
+                    print(
+                        f"--- {case['id']}: {m.gap.id} {m.seconds:.1f} s, {m.busy:.1f} processor s {said}", flush=True
+                    )
+                    if isinstance(m.found, Reproduced) and (options.verbose or not m.holds):
+                        print(m.found.source, flush=True)
+                if not each:
                     print(f"--- {case['id']}: no gap found", flush=True)
-    print(f"reproduced {good}/{len(cases)}; lines: median {statistics.median(lengths or [0])}, longest "
-          f"{max(lengths or [0])}; median {statistics.median(seconds or [0]):.1f} s")  # fmt: skip
+    done = [m for _, each in made for m in each if isinstance(m.found, Reproduced) and m.holds]
+    lengths = [
+        len([x for x in m.found.source.splitlines() if x.strip()]) for m in done if isinstance(m.found, Reproduced)
+    ]
+    good = sum(any(m.holds for m in each) for _, each in made)
+    line, longest = statistics.median(lengths or [0]), max(lengths or [0])
+    seconds, used = ([getattr(m, name) for m in done] or [0.0] for name in ("seconds", "busy"))
+    wall, spent = statistics.median(seconds), statistics.median(used)
+    print(f"reproduced {good}/{len(cases)}; lines: median {line}, longest {longest}")
+    print(f"to reduce and verify: median {wall:.1f} s, {spent:.1f} processor seconds")
     return 0
 
 

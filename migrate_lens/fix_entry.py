@@ -17,7 +17,7 @@ from migrate_lens.fix_stage import Stage
 from migrate_lens.model import Probe, Runtime
 from migrate_lens.model import Stage as Rung
 from migrate_lens.remedies import kept
-from migrate_lens.remedies.entry import build_switch, scope_line
+from migrate_lens.remedies.entry import build_switch, scope_line, switched_on
 from migrate_lens.remedies.fixing import NoReplacement, Replacement
 from migrate_lens.remedies.patches import patched_alone, relative
 from migrate_lens.remedies.synthesis import Recording
@@ -64,8 +64,10 @@ class Entry:
         scope = self._smallest(files, probes[0])
         if isinstance(scope, NoReplacement):
             return scope
+        names = ", ".join(f'"{name}"' for name in scope)
+        if switched_on(Path(probes[0]["path"])):
+            return NoReplacement(f"it switches compat on already; the smallest scope that serves is {{{names}}}")
         if not self._is_ours(probes[0]["path"]):
-            names = ", ".join(f'"{name}"' for name in scope)
             return NoReplacement(f"not the library's own: put paddle.enable_compat(scope={{{names}}}) at its top")
         one = scope_line(Path(probes[0]["path"]), scope)
         said = self._stands_alone(files, one, [relative(one.path, self._root)])
@@ -76,6 +78,8 @@ class Entry:
         script = self._root / "setup.py"
         if not self._diagnosis.native or not script.is_file():
             return NoReplacement("there is no setup.py that builds anything")
+        if switched_on(script):
+            return NoReplacement("setup.py switches compat on already")
         one = build_switch(script)
         said = self._stands_alone(files, one, ["setup.py", "--name"])
         return NoReplacement(said) if said else one

@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from migrate_lens import state
+from migrate_lens.classify.decide import after_trial
 from migrate_lens.errors import StateError, UsageError
 from migrate_lens.fix_entry import BUILD, SCOPE, Entry
 from migrate_lens.fix_stage import Stage
+from migrate_lens.private import private_name
 from migrate_lens.remedies import bridges, kept
 from migrate_lens.remedies.branches import KIND as FEATURE_GATE
 from migrate_lens.remedies.branches import gates
 from migrate_lens.remedies.entry import BUILD_SWITCH, SCOPE_LINE
-from migrate_lens.remedies.fixing import NoReplacement, Replacement, find, missing_part
+from migrate_lens.remedies.fixing import TRIED_IN_VAIN, NoReplacement, Replacement, find, missing_part
 from migrate_lens.remedies.native_reproduce import NATIVE_LAYERS
 from migrate_lens.remedies.patches import Comment, diff, patched, relative
 from migrate_lens.remedies.shim_module import KIND as SHIM_MODULE
@@ -155,6 +157,9 @@ class _Fixer:
                 found = self._gate(gap) or found
         if isinstance(found, NoReplacement):
             return Fixed(gap["id"], NONE, found.reason)
+        private = next((name for one in found if (name := private_name(one.edit.text))), "")
+        if private:
+            return Fixed(gap["id"], REFUSED, f"it would need {private}, which is private to Paddle")
         if any(not one.path.resolve().is_relative_to(self._root.resolve()) for one in found):
             return Fixed(gap["id"], NONE, "the call stands outside the library")
         self._made[gap["id"]] = found
@@ -268,6 +273,11 @@ class _Fixer:
                 done[number] = replace(one, file=str(file))
                 workaround = {"kind": one.kind, "patch": one.patch, "verified": one.outcome == OFFERED}
                 by_id.get(one.gap, {})["workaround"] = workaround
+        for one in done:
+            gap = by_id.get(one.gap)
+            if gap and (one.outcome == OFFERED or TRIED_IN_VAIN in one.said):
+                found = one.outcome == OFFERED
+                gap["decision"], gap["evidence"] = after_trial(gap["decision"], gap["evidence"], found=found)
         text = json.dumps(document, indent=2)
         state.write(self._diagnosis.folder / kept.REPORT, text + "\n")
 

@@ -185,10 +185,14 @@ class _Climb:
             self._add_once(replace(finding, sites=sites, stage=loads[0].stage if loads else Stage.RUN))
 
     def _installed(self, ours: Path | None, theirs: Path | None) -> None:
+        """Where each side finds the library; one that Paddle's build did not give is torch's without what is native."""
+        shown = theirs
+        if ours is not None and theirs is None:
+            shown = ladder.without_libraries(ours, self.folder / "unbuilt")
         paths = {
             Runtime.TORCH: _folders(ours),
-            Runtime.PADDLE: _folders(theirs),
-            Runtime.PADDLE_GLOBAL: _folders(theirs),
+            Runtime.PADDLE: _folders(shown),
+            Runtime.PADDLE_GLOBAL: _folders(shown),
         }
         built, other = _extensions(ours), _extensions(theirs)
         self.setting = replace(self.setting, paths=paths, unbuilt=tuple(sorted(built - other)))
@@ -273,12 +277,12 @@ class _Climb:
 
     def _add(self, finding: Finding, target: Path | None) -> None:
         """A finding; one about loading an extension is named by what it misses, follow-on ones are folded."""
+        if self.setting.unbuilt and _of_unbuilt(finding, self.setting.unbuilt):
+            return
         linked = ladder.link_findings(finding.actual, self.library, target)
         if linked and finding.key.symptom.value in ("exception", "missing_api", "import_error"):
             for each in linked:
                 self._add_once(each)
-            return
-        if self.setting.unbuilt and _of_unbuilt(finding, self.setting.unbuilt):
             return
         self._add_once(finding)
 
@@ -333,7 +337,8 @@ def _of_unbuilt(finding: Finding, unbuilt: tuple[str, ...]) -> bool:
     api = finding.key.api
     if api.startswith("torch.ops.") or any(api == n or api.startswith(f"{n}.") for n in unbuilt):
         return True
-    return "ImportError" in finding.actual and any(n.rpartition(".")[2] in finding.actual for n in unbuilt)
+    loading = "ImportError" in finding.actual or "OSError" in finding.actual
+    return loading and any(n.rpartition(".")[2] in finding.actual for n in unbuilt)
 
 
 def _unexplained(result: StageResult) -> Finding:

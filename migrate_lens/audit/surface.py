@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from migrate_lens.audit import headers
+from migrate_lens import headers
 from migrate_lens.errors import RuntimeUnavailable, StateError
 
 SCHEMA = 1

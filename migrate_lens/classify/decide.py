@@ -6,7 +6,7 @@ are exceptions to both. Each condition and signal is listed with the fact that s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from migrate_lens.classify.counterparts import remedies
@@ -14,6 +14,7 @@ from migrate_lens.model import Category, Decision, Finding, Symptom
 from migrate_lens.private import private_name
 
 SEMANTICS = "the library's semantics would change"
+_SIGNAL = "issue if any - "
 PRIVATE = "a Paddle private API would be needed"
 _BEHAVES_DIFFERENTLY = frozenset((
     Symptom.SHAPE, Symptom.DTYPE, Symptom.DEVICE, Symptom.LAYOUT, Symptom.ALIAS, Symptom.VALUE, Symptom.GRADIENT,
@@ -49,7 +50,7 @@ def decide(finding: Finding, category: Category, exception: str = "") -> tuple[D
         return Decision.NOTE, ("category B: the library relies on private behaviour that a thin shim covers",)
     conditions, signals = tuple(_conditions(finding)), tuple(_signals(finding, category))
     workaround, issue = all(c.holds for c in conditions), any(s.holds for s in signals)
-    reasons = tuple(f"workaround if all - {c}" for c in conditions) + tuple(f"issue if any - {s}" for s in signals)
+    reasons = tuple(f"workaround if all - {c}" for c in conditions) + tuple(f"{_SIGNAL}{s}" for s in signals)
     if workaround and issue:
         return Decision.BOTH, reasons
     if issue:
@@ -115,3 +116,25 @@ def _private(finding: Finding) -> tuple[bool, str]:
     if private_name(counterpart):
         return True, f"Paddle has it as {counterpart} only"
     return False, f"Paddle has {counterpart}" if counterpart else "no private name of Paddle's stands for it"
+
+
+def after_trial(decision: str, evidence: Sequence[str], *, found: bool) -> tuple[str, list[str]]:
+    """A decision and its evidence once replacements were tried on both sides: what was seen settles two signals anew.
+
+    Args:
+        decision: the decision so far.
+        evidence: its evidence, with a line for each signal.
+        found: whether one gave torch's result on both sides; they name public API only.
+    """
+    changed = []
+    for line in evidence:
+        if found and line.startswith(f"{_SIGNAL}yes: {PRIVATE}"):
+            line = f"{_SIGNAL}{Settled(PRIVATE, False, 'a replacement with public names gives the result of torch')}"
+        if not found and line.startswith(f"{_SIGNAL}no: {SEMANTICS}"):
+            line = (
+                f"{_SIGNAL}{Settled(SEMANTICS, True, 'nothing that was tried gives the result of torch on both sides')}"
+            )
+        changed.append(line)
+    signalled = any(line.startswith(f"{_SIGNAL}yes: ") for line in changed)
+    both = signalled and decision in (Decision.WORKAROUND, Decision.BOTH)
+    return (str(Decision.BOTH) if both else decision), changed

@@ -47,6 +47,7 @@ FACTS: Mapping[str, str] = {
     "build_step": "setup_py, preprocess, compile, link or cmake",
     "library": "the shared library that cannot be found",
     "torch_library": "the shared library that cannot be found is one of torch's",
+    "presence": "how Paddle lacks a C++ construct: missing, elsewhere, signature or undefined",
     "known_to_torch": "the same unit compiles against torch's headers",
     "scoped_only": "the global runtime behaves and the scoped one does not",
     "include_chain": "the headers between the unit and the error",

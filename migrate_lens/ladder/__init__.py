@@ -2,6 +2,7 @@
 
 from migrate_lens.ladder.build import BuildRun, build_library
 from migrate_lens.ladder.compiler import CompilerCall
+from migrate_lens.ladder.copying import without_libraries
 from migrate_lens.ladder.imports import link_finding, link_findings
 from migrate_lens.ladder.jit import LOADERS, JustInTime
 from migrate_lens.ladder.native import NativeReport, compare_builds, diagnose_build
@@ -21,4 +22,5 @@ __all__ = [
     "diagnose_build",
     "link_finding",
     "link_findings",
+    "without_libraries",
 ]

@@ -39,6 +39,18 @@ def copy_tree(root: Path, target: Path) -> Path:
     return target
 
 
+def without_libraries(installed: Path, target: Path) -> Path:
+    """Copies an installed library whose extensions another framework cannot load.
+
+    Extension modules are left out; libraries that a program loads by their path are there and empty, so that it finds
+    them and fails where it loads them.
+    """
+    shutil.copytree(installed, target, symlinks=True, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    for path in installed.rglob("lib*.so"):
+        (target / path.relative_to(installed)).write_bytes(b"")
+    return target
+
+
 def _ignored(root: Path, target: Path) -> Callable[[str, list[str]], set[str]]:
     """What copytree is told to leave out of each folder; the copy itself may stand below the root."""
     inside = target if target.is_relative_to(root) else None

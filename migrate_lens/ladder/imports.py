@@ -17,6 +17,7 @@ from migrate_lens.ladder.naming import (
     plain_type,
     schema_type,
 )
+from migrate_lens.ladder.offered import Presence
 from migrate_lens.model import Fact, Finding, Key, Library, Site, Stage, Symptom
 
 _SYMBOL = re.compile(r"undefined symbol: (?P<symbol>[\w.$@]+)")
@@ -72,7 +73,13 @@ def symbol_findings(symbols: Iterable[str], library: Library) -> tuple[Finding, 
         api, kind, word = symbol_construct(name, sources)
         if api in found:
             continue
-        found[api] = _finding(api, kind, Symptom.LINK_ERROR, f"undefined symbol: {name}", library, word)
+        facts: dict[str, Fact] = {"presence": Presence.UNDEFINED} if of_framework(api) else {}
+        evidence = (
+            [f"{api}: declared, as the unit compiled, and defined in no library that it brings in"] if facts else []
+        )
+        found[api] = _finding(
+            api, kind, Symptom.LINK_ERROR, f"undefined symbol: {name}", library, word, facts, evidence
+        )
     return tuple(found.values())
 
 

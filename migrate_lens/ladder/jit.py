@@ -28,6 +28,10 @@ LOADERS = frozenset(f"torch.utils.cpp_extension.{name}" for name in ("load", "lo
 GENERATED = "generated"
 SIDES = (Runtime.TORCH, Runtime.PADDLE)
 NEAR = 3
+_AROUND = re.compile(
+    r"#include <torch/(?:extension|types)\.h>$|PYBIND11_MODULE\(TORCH_EXTENSION_NAME, m\) \{$"
+    r"|m\.def\(.*torch::wrap_pybind_function\("
+)
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,8 @@ class JustInTime:
         found = compare_builds(
             self.library, torch, paddle, self.pythons[Runtime.PADDLE], self.work / "jit-checks", self.timeout
         )
-        return replace(found, findings=tuple(self._in_python(finding, root) for finding in found.findings))
+        own = [finding for finding in found.findings if not _of_the_loader(finding, root)]
+        return replace(found, findings=tuple(self._in_python(finding, root) for finding in own))
 
     def _copy(self, root: Path, calls: Sequence[CompilerCall]) -> None:
         """The native files of the library, and those that were made from text."""
@@ -126,6 +131,14 @@ class JustInTime:
             yield self.library.script
         else:
             yield from sorted(self.library.root.rglob("*.py"))
+
+
+def _of_the_loader(finding: Finding, root: Path) -> bool:
+    """Whether all of its sites are lines that ``load_inline`` puts around what it is given."""
+    return bool(finding.sites) and all(
+        site.path.startswith(f"{GENERATED}/") and _AROUND.match(_at(_lines(root / site.path), site.line - 1) or "")
+        for site in finding.sites
+    )
 
 
 def _as_build(side: Runtime, calls: Sequence[CompilerCall], root: Path) -> BuildRun:

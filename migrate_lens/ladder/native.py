@@ -12,6 +12,7 @@ from migrate_lens.ladder.build import BuildRun
 from migrate_lens.ladder.constructs import Construct
 from migrate_lens.ladder.diagnostics import Kind, parse
 from migrate_lens.ladder.identity import digest
+from migrate_lens.ladder.offered import Offered
 from migrate_lens.ladder.pairing import paired_units, torch_roots
 from migrate_lens.ladder.reuse import keep_checks, restore_checks
 from migrate_lens.ladder.setup_errors import mentions
@@ -101,10 +102,11 @@ def unit_findings(checks: Iterable[UnitCheck], root: Path) -> tuple[Finding, ...
     for check in checks:
         for construct in check.constructs:
             groups.setdefault(construct.api, []).append((check, construct))
-    return tuple(_finding(api, group, root) for api, group in groups.items())
+    offered = Offered.of((check for group in groups.values() for check, _ in group), root)
+    return tuple(_finding(api, group, root, offered) for api, group in groups.items())
 
 
-def _finding(api: str, group: Sequence[tuple[UnitCheck, Construct]], root: Path) -> Finding:
+def _finding(api: str, group: Sequence[tuple[UnitCheck, Construct]], root: Path, offered: Offered) -> Finding:
     first = next((construct for _, construct in group if not construct.directive), group[0][1])
     header = first.kind == "header" or _is_header(api)
     header &= first.kind != "language"
@@ -120,6 +122,9 @@ def _finding(api: str, group: Sequence[tuple[UnitCheck, Construct]], root: Path)
         "header": api if header else behind,
     }
     evidence = [_said(construct, root) for _, construct in group][:EVIDENCE]
+    if of_torch(first):
+        facts["presence"], said = offered.presence(first)
+        evidence.append(f"{api}: {said}")
     if behind:
         evidence.append(f"seen with a stand-in for {behind}, which is missing itself")
     if folded:
@@ -133,6 +138,11 @@ def _finding(api: str, group: Sequence[tuple[UnitCheck, Construct]], root: Path)
         facts=facts,
         evidence=tuple(dict.fromkeys(evidence)),
     )
+
+
+def of_torch(construct: Construct) -> bool:
+    """Whether a construct is a name of torch's, not one of the library's own or of the language's."""
+    return construct.kind not in ("language", "standard", "conflict") and not construct.api.startswith("schema type ")
 
 
 def _is_header(api: str) -> bool:

@@ -39,6 +39,8 @@ def gates(path: Path, line: int, missing: tuple[str, str]) -> Iterator[Replaceme
     there = f'hasattr({owner.replace("torch", local, 1)}, "{name}")'
     named = {n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr == name and n.lineno == line}
     for choice, taken in reversed(list(_choices(tree, named))):
+        if there in source_of(data, choice.test):
+            return  # it has its gate
         made = _gated(data, choice.test, there, taken)
         yield Replacement(path, made, Candidate(KIND, there, _WHY), choice.test.lineno)
 

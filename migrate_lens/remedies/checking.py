@@ -14,7 +14,7 @@ from migrate_lens.remedies.todos import Todo, todos
 NATIVE = frozenset((".cc", ".cpp", ".cxx", ".cu", ".h", ".hpp", ".cuh"))
 _SKIPPED = frozenset(("__pycache__", "node_modules", "venv", "build", "dist", "site-packages", "issues"))
 _BUILD = re.compile(r"(^|/)(setup|build\w*|\w*_build|_?build_backend|hatch_build|conanfile)\.py$")
-_ENABLERS = frozenset(("enable_compat", "enable_torch_proxy", "use_compat_guard", "use_torch_proxy_guard"))
+ENABLERS = frozenset(("enable_compat", "enable_torch_proxy", "use_compat_guard", "use_torch_proxy_guard"))
 # What a port may say of Paddle by itself: the switch, the version, and the build entry.
 _ALLOWED = re.compile(
     r"paddle\.(enable_compat|disable_compat|use_compat_guard|compat\.\w*|__version__|version\.\w*|utils\.cpp_extension\.?\w*)$"
@@ -211,7 +211,7 @@ def _scopes(name: str, tree: ast.Module) -> Iterator[Complaint]:
         if not isinstance(node, ast.Call):
             continue
         called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if called in _ENABLERS and not any(k.arg == "scope" for k in node.keywords):
+        if called in ENABLERS and not any(k.arg == "scope" for k in node.keywords):
             message = (
                 f"{called} without scope= answers every import torch in the process; name the packages: scope={{...}}"
             )

@@ -1,4 +1,4 @@
-"""A file that is run or imported first in; the lines at its top that switch compat on, or that import a shim, out."""
+"""A file that is run first in; the lines at its top that switch compat on, out."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from pathlib import Path
 
+from migrate_lens.remedies.checking import ENABLERS
 from migrate_lens.remedies.fixing import Replacement
 from migrate_lens.remedies.slots import Edit, line_starts
 from migrate_lens.remedies.strategies import Candidate
@@ -28,19 +29,17 @@ def build_switch(path: Path) -> Replacement:
     return _at_top(path, "paddle.enable_compat()", BUILD_SWITCH, why)
 
 
+def switched_on(path: Path) -> bool:
+    """Whether a file switches compat on by itself."""
+    calls = (n.func for n in ast.walk(ast.parse(path.read_bytes())) if isinstance(n, ast.Call))
+    return any((f.attr if isinstance(f, ast.Attribute) else getattr(f, "id", "")) in ENABLERS for f in calls)
+
+
 def _at_top(path: Path, call: str, kind: str, why: str) -> Replacement:
     data = path.read_bytes()
     lines = ["import importlib.util", "", _GATE, "    import paddle", "", f"    {call}", "", ""]
     at = top_of(data)
     return Replacement(path, Edit(at, at, _text(data, at, lines)), Candidate(kind, "", why), data[:at].count(b"\n") + 1)
-
-
-def imported_at_top(path: Path, statement: str, kind: str, why: str) -> Replacement:
-    """One import at the top of a package's entry."""
-    data = path.read_bytes()
-    at = top_of(data)
-    text = _text(data, at, [statement, ""])
-    return Replacement(path, Edit(at, at, text), Candidate(kind, "", why), data[:at].count(b"\n") + 1)
 
 
 def _text(data: bytes, at: int, lines: Sequence[str]) -> str:

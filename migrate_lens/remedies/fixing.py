@@ -25,6 +25,7 @@ from migrate_lens.remedies.strategies import Candidate, Troubled, candidates
 from migrate_lens.remedies.synthesis import Recording, arguments, differentiated, drafts, shared
 
 assert _recipes  # registers its strategy
+TRIED_IN_VAIN = "nothing that was tried gives torch's result on both sides"
 _TRIED = 40
 _SITES = 12
 
@@ -116,7 +117,7 @@ def _at(case: Case, event: Event, recorded: Recording, lab: Lab, known: list[Can
             one = Replacement(Path(event.place.path), made, candidate, event.place.line)
             if _sound(data, made) and base.holds(one, site, lab):
                 return one
-    return NoReplacement(f"line {event.place.line}: nothing that was tried gives torch's result on both sides")
+    return NoReplacement(f"line {event.place.line}: {TRIED_IN_VAIN}")
 
 
 def _assignment(event: Event, tree: ast.Module, missing: tuple[str, str]) -> Replacement | None:

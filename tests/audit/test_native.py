@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from migrate_lens.audit.headers import Declared, read_header
 from migrate_lens.audit.native import scan_cmake, scan_native, scan_pyproject
+from migrate_lens.headers import Declared, read_header
 
 SEEN = [
     ("#include <torch/script.h>", "include", "torch/script.h", 1),

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrate_lens.audit import headers, report, tree
+from migrate_lens import headers
+from migrate_lens.audit import report, tree
 from migrate_lens.audit.native import scan_cmake, scan_native, scan_pyproject
 from migrate_lens.audit.python import scan_python
 from migrate_lens.audit.record import from_plain

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from migrate_lens.classify import classify, counterparts
 from migrate_lens.classify.counterparts import remedies
-from migrate_lens.classify.decide import decide
+from migrate_lens.classify.decide import after_trial, decide
 from migrate_lens.model import Category, Decision, Finding, Key, Layer, Site, Stage, Symptom
 from migrate_lens.private import private_name
 
@@ -161,6 +161,22 @@ def test_which_names_are_private_to_paddle(text: str, private: str) -> None:
 
 def test_no_shipped_remedy_needs_a_private_name_of_paddle() -> None:
     assert {api: text for api, texts in counterparts._known().items() for text in texts if private_name(text)} == {}
+
+
+@pytest.mark.parametrize(("what", "category", "found", "signals", "expected"), [
+    (finding(), Category.NONE, True, (), "workaround"),
+    (finding(), Category.NONE, False, (SEMANTICS,), "workaround+issue"),
+    (finding(counterpart="paddle._C_ops.f"), Category.A, True, (PUBLIC,), "workaround+issue"),
+    (finding(sites=FILES), Category.A, False, (SEMANTICS, SPREAD, PUBLIC), "issue"),
+    (finding(), Category.B, False, None, "note"),
+])  # fmt: skip
+def test_what_was_tried_settles_two_signals(
+    what: Finding, category: Category, found: bool, signals: tuple[str, ...] | None, expected: str
+) -> None:
+    decision, reasons = after_trial(*decide(what, category), found=found)
+    assert decision == expected
+    if signals is not None:
+        assert {s for s in SIGNALS if held(tuple(reasons), s)} == set(signals)
 
 
 def test_reasons_stand_in_the_evidence_of_the_gap() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from migrate_lens.ladder.copying import copy_tree
+from migrate_lens.ladder.copying import copy_tree, without_libraries
 
 
 def make(root: Path, *names: str) -> Path:
@@ -70,3 +70,12 @@ def test_a_copy_below_its_own_tree_does_not_copy_itself(tmp_path: Path) -> None:
     assert [p.name for p in copy.rglob("*") if p.is_file()] == ["a.cc"]
     again = copy_tree(root, root / "work" / "copy")
     assert [p.name for p in again.rglob("*") if p.is_file()] == ["a.cc"]
+
+
+def test_a_library_without_what_is_native_is_found_and_cannot_be_loaded(tmp_path: Path) -> None:
+    root = tmp_path / "installed" / "pkg"
+    root.mkdir(parents=True)
+    for name in ("__init__.py", "libops.so", "_C.cpython-311-x86_64-linux-gnu.so", "_D.so"):
+        (root / name).write_text("native")
+    copy = without_libraries(tmp_path / "installed", tmp_path / "copy") / "pkg"
+    assert {path.name: path.read_text() for path in copy.iterdir()} == {"__init__.py": "native", "libops.so": ""}

@@ -87,6 +87,18 @@ def test_text_that_was_compiled_is_found_again_in_the_python_file(jit: JustInTim
     assert GENERATED not in "".join(finding.evidence)
 
 
+def test_what_a_loader_puts_around_the_text_is_no_gap_of_the_library(jit: JustInTime) -> None:
+    around = 'm.def("scan", torch::wrap_pybind_function(scan), "scan");\n'
+    for side in SIDES:
+        made = jit.made(side) / "ext" / "main.cpp"
+        made.parent.mkdir(parents=True)
+        made.write_text(MADE + around)
+        line = len(MADE.splitlines()) + 1
+        said = f"main.cpp:{line}:16: error: 'wrap_pybind_function' is not a member of 'torch'\n"
+        record(jit, side, made, said if side is Runtime.PADDLE else "", int(side is Runtime.PADDLE))
+    assert jit.report().findings == ()
+
+
 def test_nothing_is_said_where_torch_compiled_nothing(jit: JustInTime) -> None:
     source = jit.library.root / "csrc/ext.cc"
     record(jit, Runtime.PADDLE, source, f"{source}:1:1: error: 'cumsum' is not a member of 'at'\n", 1)

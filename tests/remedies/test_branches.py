@@ -17,7 +17,7 @@ _MISSING = ("torch", "foo")
 def _gated(folder: Path, source: str) -> list[str]:
     path = folder / "m.py"
     path.write_text(source)
-    line = next(n for n, text in enumerate(source.splitlines(), 1) if "foo" in text)
+    line = next(n for n, text in enumerate(source.splitlines(), 1) if "foo(" in text)
     return [apply(source.encode(), [one.edit]).decode() for one in gates(path, line, _MISSING)]
 
 
@@ -39,6 +39,7 @@ def test_the_branch_that_is_there_is_taken(tmp_path: Path, before: str, after: s
     changed = [line for line in text.splitlines(keepends=True) if line not in source.splitlines(keepends=True)]
     assert len(changed) == 1
     assert _names(text) <= _names(source) | {"hasattr"} | set(dir(builtins))
+    assert _gated(tmp_path, text) == []
 
 
 @pytest.mark.parametrize("source", [

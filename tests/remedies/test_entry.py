@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from migrate_lens.remedies.checking import check_text
-from migrate_lens.remedies.entry import build_switch, imported_at_top, scope_line, top_of
+from migrate_lens.remedies.entry import build_switch, scope_line, switched_on, top_of
 from migrate_lens.remedies.patches import Comment, patched
 
 _COMMENT = Comment(
@@ -74,10 +74,14 @@ def test_the_finishing_check_takes_both_lines(tmp_path: Path) -> None:
         path.write_text("import torch\n")
         text = patched(path.read_bytes(), [((make(path),), _COMMENT)]).decode()
         assert list(check_text(name, text)) == []
+        assert not switched_on(path)
+        path.write_text(text)
+        assert switched_on(path)
     assert [c.rule for c in check_text("smoke.py", text)] == ["global_compat"]
 
 
-def test_an_import_goes_to_the_top_of_an_empty_entry(tmp_path: Path) -> None:
-    (tmp_path / "__init__.py").write_bytes(b"")
-    one = imported_at_top(tmp_path / "__init__.py", "from . import shim", "shim_module", "why")
-    assert patched(b"", [((one,), _COMMENT)]).decode().splitlines()[-1] == "from . import shim"
+def test_an_empty_file_gets_its_line(tmp_path: Path) -> None:
+    (tmp_path / "run.py").write_bytes(b"")
+    text = patched(b"", [((scope_line(tmp_path / "run.py", ["a"]),), _COMMENT)]).decode()
+    assert text.startswith("# TODO(jane): remove this workaround")
+    assert text.rstrip().endswith('paddle.enable_compat(scope={"a"})')

@@ -64,6 +64,8 @@ def test_the_smallest_scope_that_serves_is_put_at_the_entry(lib: Path) -> None:
     assert "[2.0, 2.0]" in run.output
     assert _run(lib, "smoke.py") == 0
     assert cli.main(["check", "lib"]) == 0
+    cli.main(["fix", "--apply", "--force", "--owner", "jane"])
+    assert (lib / "smoke.py").read_text() == text
 
 
 def test_the_line_is_taken_out_again_by_its_patch(lib: Path) -> None:
