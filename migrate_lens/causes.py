@@ -15,6 +15,7 @@ from migrate_lens.compare.divergences import Divergence, divergences
 from migrate_lens.compare.findings import node_name
 from migrate_lens.compare.gradients import BACKWARD, behind, culprit
 from migrate_lens.compare.outcome import disagreement, ending_said, own_frame, recorded
+from migrate_lens.compare.steady import Luck
 from migrate_lens.encoded import SEQUENCES, Difference, references, tag, tensors
 from migrate_lens.events import Ending, Event, Key, Trace
 from migrate_lens.model import Probe, Runtime, Symptom
@@ -24,12 +25,16 @@ from migrate_lens.trace.bench import Bench, Run, Setting
 _TRIALS = 32
 _RUNS, _LEAST, _MOST = 4.0, 5.0, 60.0
 
+NO_LUCK = Luck({}, ())
 Group = list[Divergence]
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a trial needs: where to run, what, torch's run to hold it against, and calls that kill the process."""
+    """What a trial needs: where to run, what, torch's run to hold it against, and calls that kill the process.
+
+    ``own`` is what torch's own runs differ in, which is no matter then.
+    """
 
     bench: Bench
     setting: Setting
@@ -37,6 +42,7 @@ class Trial:
     base: Run
     deadly: tuple[str, ...] = ()
     healed_seconds: float = 0.0
+    own: Luck = NO_LUCK
 
     def budget(self) -> float:
         """When to stop trying, on the clock of ``time.monotonic``."""
@@ -57,7 +63,11 @@ class Trial:
 
     def agrees(self, run: Run) -> bool:
         """Whether a run has torch's outcome."""
-        return disagreement(self.base.trace.ending, run.trace.ending) is None
+        return self.same(self.base.trace.ending, run.trace.ending)
+
+    def same(self, want: Ending, got: Ending) -> bool:
+        """Whether two endings agree."""
+        return disagreement(self.own.of_outcome(want), self.own.of_outcome(got)) is None
 
 
 def promote(trial: Trial, soft: Sequence[Divergence], healed: Run, *, alone: bool, after: Difference | None,
@@ -106,7 +116,7 @@ def _needed(trial: Trial, groups: list[Group], healed: Ending) -> list[Group]:
             return []
         left[0] -= 1
         spare = sorted({node_name(d.got.place) for group in (*dropped, *part) for d in group})
-        if disagreement(healed, trial.healed(spare=spare).trace.ending) is None:
+        if trial.same(healed, trial.healed(spare=spare).trace.ending):
             dropped.extend(part)
             return []
         if len(part) == 1:
@@ -162,9 +172,11 @@ def _blamed(kinds: list[Divergence], promoted: Sequence[Divergence], run: Trace)
     if run.ending.how != "raised" or recorded(run, run.ending.value) is not None:
         return []
     frame = own_frame(run.ending.frames, run)
-    here = [d for d in kinds if frame is not None and near(d, frame)]
+    reached = {event.key for event in run.events}
+    met = [d for d in kinds if d.got.key in reached]
+    here = [d for d in met if frame is not None and near(d, frame)]
     # Where none stands in the failing statement, the last of them was on its way there.
-    return here or [d for d in kinds if d in promoted or d.hard][-1:]
+    return here or [d for d in met if d in promoted or d.hard][-1:]
 
 
 def _shown(divergence: Divergence, ending: Ending) -> Divergence:

@@ -18,6 +18,7 @@ from migrate_lens.compare.divergences import Divergence, divergences
 from migrate_lens.compare.findings import api_of, collect, first_divergence, node_name, site_of
 from migrate_lens.compare.outcome import disagreement, ending_said
 from migrate_lens.compare.scope import leaks
+from migrate_lens.compare.steady import Luck, luck
 from migrate_lens.encoded import Difference
 from migrate_lens.events import Trace
 from migrate_lens.model import (
@@ -93,6 +94,7 @@ def investigate(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base
     strays = leaks(natural.trace, setting.scope, stage, setting.library)
     if differs is None and not any(d.hard for d in found):
         return Investigation((done,), strays, _summary(base, natural, probe, ""), None, base)
+    notes: tuple[str, ...] = ()
     stages, scope = _global_too(bench, setting, stage, probe, base, natural, differs)
     if not observed or stop_at_first:
         findings = _only_first(base, natural, found, differs, stage, setting)
@@ -101,11 +103,21 @@ def investigate(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base
         )
     else:
         progress(f"{stage}: {probe.spec} under paddle, going on past each gap")
-        base = bench.run(setting, Runtime.TORCH, probe, values=True)
-        findings, summary = _everything(bench, setting, stage, probe, base, natural, differs)
+        first_run, base = base, bench.run(setting, Runtime.TORCH, probe, values=True)
+        own = luck(first_run.trace, base.trace)
+        notes = own.notes()
+        if own.results is not None:
+            differs = _steady(own, base, natural)
+            done = _stage(natural, stage, probe, differs)
+        findings, summary = _everything(bench, setting, stage, probe, base, natural, differs, own)
     findings = (*strays, *scope, *findings)
     first = first_divergence(base.trace, natural.trace, found, natural.in_flight_api) if findings else None
-    return Investigation((done, *stages), findings, summary, first, base)
+    return Investigation((done, *stages), findings, summary, first, base, notes)
+
+
+def _steady(own: Luck, base: Run, other: Run) -> Difference | None:
+    """How an outcome differs from torch's, but for that in which torch's own differ."""
+    return disagreement(own.of_outcome(base.trace.ending), own.of_outcome(other.trace.ending))
 
 
 def _failed(run: Run) -> bool:
@@ -188,22 +200,26 @@ def _only_first(base: Run, natural: Run, found: Sequence[Divergence], differs: D
 
 
 def _everything(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base: Run, natural: Run,
-                differs: Difference | None) -> tuple[tuple[Finding, ...], TraceSummary]:  # fmt: skip
+                differs: Difference | None, own: Luck) -> tuple[tuple[Finding, ...], TraceSummary]:  # fmt: skip
     healed, deaths, deadly = _keep_going(bench, setting, stage, probe, base)
-    found = list(divergences(base.trace, healed.trace))
+    found = list(divergences(base.trace, healed.trace, own.events))
     hard = [d for d in found if d.hard]
-    after = disagreement(base.trace.ending, healed.trace.ending)
+    after = _steady(own, base, healed)
     soft = [d for d in found if not d.hard]
-    trial = Trial(bench, setting, probe, base, deadly, healed_seconds=healed.fate.seconds)
+    trial = Trial(bench, setting, probe, base, deadly, healed.fate.seconds, own)
     promoted = promote(trial, soft, healed, alone=not hard and not deaths, after=after, differs=differs)
     kept = pin_backward(trial, as_shown(trial, [*hard, *promoted], promoted, natural))
     findings = [*deaths, *collect(kept, stage, setting.library)]
-    if not findings or (after is not None and not promoted and not (healed.died or healed.fate.timed_out)):
+    lucky = differs is None and after is None and bool(own.notes())
+    unexplained = after is not None and not promoted and not (healed.died or healed.fate.timed_out)
+    if (not findings and not lucky) or unexplained:
         named = {f.key.api for f in findings}
         blamed = blame(base.trace, healed.trace, after or differs or UNEXPLAINED, stage, setting.library)
         missing = any(f.key.symptom is Symptom.MISSING_API for f in findings)
-        # What a stand-in cannot do (a loader yields nothing) explains an outcome better than the nearest call does.
-        findings += [f for f in blamed if f.key.api not in named and not (missing and f.key.detail == "outcome")]
+        # What a stand-in cannot do (a loader yields nothing) explains an outcome better than the nearest call does, and
+        # than a difference that was left in without effect.
+        shown = [f for f in blamed if not missing or f.key.symptom is Symptom.EXCEPTION]
+        findings += [f for f in shown if f.key.api not in named]
     findings = _with_kinds(bench, setting, reaching(trial, natural, healed, kept, findings))
     return tuple(findings), _summary(base, healed, probe, _stopped(healed, after))
 

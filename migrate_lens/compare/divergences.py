@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from migrate_lens.compare.align import pairs
 from migrate_lens.encoded import Difference, describe, difference, tag
-from migrate_lens.events import Event, Trace
+from migrate_lens.events import Event, Key, Trace
 from migrate_lens.model import Symptom
 
 _ASPECTS = {
@@ -16,6 +16,7 @@ _ASPECTS = {
 }  # fmt: skip
 # What lists a layer's parameters and buffers by name.
 _STATE = frozenset(("state_dict", "named_parameters", "named_buffers", "load_state_dict"))
+NOTHING: Mapping[Key, str] = {}
 _ANY = frozenset(("Exception", "BaseException"))
 
 
@@ -42,20 +43,25 @@ class Divergence:
     actual: str
 
 
-def divergences(want: Trace, got: Trace) -> Iterator[Divergence]:
-    """All differences between torch's trace and Paddle's, in Paddle's order."""
+def divergences(want: Trace, got: Trace, unsteady: Mapping[Key, str] = NOTHING) -> Iterator[Divergence]:
+    """All differences between torch's trace and Paddle's, in Paddle's order.
+
+    Events that differ with themselves are compared by shape and dtype, or not at all where those differ too.
+    """
     for one, other in pairs(want, got):
-        found = diverges(one, other)
+        found = diverges(one, other, luck=unsteady.get(one.key, ""))
         if found is not None:
             yield found
 
 
-def diverges(want: Event, got: Event) -> Divergence | None:
-    """The difference between two aligned events, if there is one."""
+def diverges(want: Event, got: Event, luck: str = "") -> Divergence | None:
+    """The difference between two aligned events, if there is one; ``luck`` is in what torch's own two runs differ."""
     if got.what == "handed" or "i" in got.flags:
         return None  # answered by torch's value, or judged on other inputs: the consequence of another gap
+    if want.what == "call" and got.what == "call":
+        return _values(want, got, luck) if luck in ("", "value") else None
     if want.what == "call":
-        return _values(want, got) if got.what == "call" else _failed(want, got)
+        return _failed(want, got)
     if got.what == "call":
         expected = f"raises {want.value['types'][0]}"
         return Divergence(want, got, Symptom.VALUE, "not raised", False, expected, f"returns {describe(got.value)}")
@@ -96,8 +102,8 @@ def _said(event: Event) -> str:
     return f"raises {failure['types'][0]}: {message[:200]}" if message else f"raises {failure['types'][0]}"
 
 
-def _values(want: Event, got: Event) -> Divergence | None:
-    draws = "r" in want.flags or "u" in want.flags
+def _values(want: Event, got: Event, luck: str) -> Divergence | None:
+    draws = "r" in want.flags or "u" in want.flags or bool(luck)
     soft = None
     for found in _differences(want, got, draws):
         made = _divergence(want, got, found)

@@ -106,6 +106,8 @@ def run(job: Job, backend: Backend, seed: Any) -> None:
     backend.whole = WHOLE if job["values"] else BRIEF
     if job["steer"]:
         backend.whole = job["steer"]["whole"]
+    if job["values"]:
+        _shift_heap()
     instrumenter = Instrumenter(recorder, forms.make(recorder), frozenset(job["own"]))
     _prepare(job, instrumenter, seed)
     try:
@@ -125,6 +127,16 @@ def run(job: Job, backend: Backend, seed: Any) -> None:
         journal.write(("outcome", "raised", failure_of(error), _frames(error)))
     journal.write(("users", instrumenter.users, instrumenter.refused))
     journal.close()
+
+
+_BALLAST: list[object] = []
+
+
+def _shift_heap() -> None:
+    """Begin with a heap full of holes, so that what a program makes of addresses differs from other runs."""
+    for _ in range(500):
+        _BALLAST.extend(bytes(length) for length in range(0, 480, 16))
+    del _BALLAST[::3]
 
 
 def _recorder(job: Job, backend: Backend, journal: Journal) -> Recorder:

@@ -51,6 +51,43 @@ def test_a_program_with_several_gaps_gives_all_of_them(lab: Lab, name: str) -> N
     assert lab.diagnose(source).keys == expected
 
 
+LUCK = {
+    "time and the system's random numbers": "torch.tensor([time.perf_counter(), int.from_bytes(os.urandom(2), 'big')])",
+    "the order of a set of objects": "torch.tensor([things[a] for a in set(things)])",
+}
+UNEQUAL = """
+    import torch, os, time
+    class A: ...
+    things = {A(): i for i in range(40)}
+    """
+
+
+@pytest.mark.parametrize("name", LUCK)
+def test_what_differs_from_itself_is_compared_by_shape_and_dtype_and_said(lab: Lab, name: str) -> None:
+    found = lab.diagnose(UNEQUAL + f"result = {LUCK[name]}")
+    assert found.keys == []
+    (note,) = found.investigation.notes
+    assert note == "two runs under torch differ in torch.tensor, the program's result: compared by shape and dtype only"
+    assert [s.outcome for s in found.investigation.stages] == [Outcome.PASSED]
+
+
+def test_gaps_behind_what_differs_from_itself_are_found(lab: Lab) -> None:
+    found = lab.diagnose(
+        UNEQUAL
+        + """
+    x = torch.tensor([float(os.urandom(1)[0]) + 1.0 for _ in range(16)]).reshape(1, 1, 4, 4)
+    y = torch.nn.functional.avg_pool2d(x, 3, 1, 1)
+    z = torch.full((2,), 1)
+    result = y, z, isinstance(z.numel(), int)"""
+    )
+    assert found.keys == ["torch.Tensor.numel:value", "torch.full:dtype", "torch.nn.functional.avg_pool2d:value"]
+
+
+def test_a_seed_that_is_another_each_time_is_replayed(lab: Lab) -> None:
+    found = lab.diagnose("import torch, os\ntorch.manual_seed(os.urandom(1)[0])\nresult = torch.rand(3) * 2.0")
+    assert found.keys == []
+
+
 def test_one_gap_at_several_places_is_one_gap_with_its_places(lab: Lab) -> None:
     found = lab.diagnose(
         """
