@@ -16,6 +16,7 @@ from migrate_lens.compare.align import counts
 from migrate_lens.compare.blame import UNEXPLAINED, blame
 from migrate_lens.compare.divergences import Divergence, divergences
 from migrate_lens.compare.findings import api_of, collect, first_divergence, node_name, site_of
+from migrate_lens.compare.layout import as_layout
 from migrate_lens.compare.outcome import disagreement, ending_said
 from migrate_lens.compare.scope import leaks
 from migrate_lens.compare.steady import Luck, luck
@@ -205,7 +206,7 @@ def _everything(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base
     found = list(divergences(base.trace, healed.trace, own.events))
     hard = [d for d in found if d.hard]
     after = _steady(own, base, healed)
-    soft = [d for d in found if not d.hard]
+    soft = as_layout((d for d in found if not d.hard), base.trace, healed.trace)
     trial = Trial(bench, setting, probe, base, deadly, healed.fate.seconds, own)
     promoted = promote(trial, soft, healed, alone=not hard and not deaths, after=after, differs=differs)
     kept = pin_backward(trial, as_shown(trial, [*hard, *promoted], promoted, natural))
