@@ -172,8 +172,8 @@ def _blamed(kinds: list[Divergence], promoted: Sequence[Divergence], run: Trace)
     if run.ending.how != "raised" or recorded(run, run.ending.value) is not None:
         return []
     frame = own_frame(run.ending.frames, run)
-    reached = {event.key for event in run.events}
-    met = [d for d in kinds if d.got.key in reached]
+    order = {event.key: number for number, event in enumerate(run.events)}
+    met = sorted((d for d in kinds if d.got.key in order), key=lambda d: order[d.got.key])
     here = [d for d in met if frame is not None and near(d, frame)]
     # Where none stands in the failing statement, the last of them was on its way there.
     return here or [d for d in met if d in promoted or d.hard][-1:]
