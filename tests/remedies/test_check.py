@@ -52,6 +52,11 @@ def test_each_rule_can_fail(text: str, rule: str) -> None:
     assert rule in _rules(text)
 
 
+def test_private_names_of_paddle_in_native_sources_are_named() -> None:
+    assert _rules("auto y = x._PD_GetInner();  // inner\n", "csrc/a.cc") == ["private_api"]
+    assert _rules("auto y = x;  // not x._PD_GetInner()\n", "csrc/a.cc") == []
+
+
 @pytest.mark.parametrize(("text", "name"), [
     ("import paddle\npaddle.enable_compat()\n", "setup.py"),
     ("import paddle\npaddle.enable_compat(scope={'mylib'})\n", "pkg/__init__.py"),

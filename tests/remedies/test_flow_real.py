@@ -99,3 +99,18 @@ def test_recheck_names_what_can_be_deleted(port: Path, tmp_path: Path, capsys: p
     )
     assert cli.main(["recheck", str(tmp_path), "--issues", str(folder.parent)]) == 1
     assert "delete the workaround at ops.py:1" in capsys.readouterr().out
+
+
+def test_recheck_tells_another_error_from_the_one_that_was_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A native reproduction fails with an error of the same type that names another construct: planted."""
+    folder = tmp_path / "issues" / "one"
+    folder.mkdir(parents=True)
+    record = {"id": "at::cumsum:compile_error", "api": "at::cumsum", "symptom": "compile_error", "file": "mre.py",
+              "failure": "RuntimeError", "needle": "cumsum"}  # fmt: skip
+    (folder / "mre.json").write_text(json.dumps(record))
+    for error, said in (("no cumsum", "still fails"), ("no compiler", "fails otherwise")):
+        (folder / "mre.py").write_text(f"raise RuntimeError('{error}')\n")
+        assert cli.main(["recheck", str(tmp_path), "--issues", str(folder.parent)]) == 0
+        assert f"at::cumsum:compile_error: {said} (RuntimeError)" in capsys.readouterr().out
