@@ -1,6 +1,7 @@
 """Hold the diagnosis against labelled cases: the corpus in, a table of hits and misses out.
 
 usage: python benchmarks/corpus.py CASES.jsonl [--only SUBSTRING] [--verbose]
+       python benchmarks/corpus.py --cpp CASES.jsonl [--only SUBSTRING] [--keep FILE]   (see corpus_cpp.py)
 
 Goes through the tool's own pipeline with a warm pair of workers, so that a corpus takes minutes; the verdicts are those
 of one command a case.
@@ -18,6 +19,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import corpus_cpp
 
 from migrate_lens.classify import classify
 from migrate_lens.investigate import baseline, investigate
@@ -80,11 +83,15 @@ def run(cases: list[dict[str, Any]], root: Path) -> Iterator[tuple[dict[str, Any
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("cases", type=Path)
+    parser.add_argument("--cpp", action="store_true")
+    parser.add_argument("--keep", type=Path)
     parser.add_argument("--only", default="")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     cases = [json.loads(line) for line in options.cases.read_text().splitlines() if line.strip()]
     cases = [c for c in cases if options.only in c["id"]]
+    if options.cpp:
+        return corpus_cpp.run(cases, options.cases.resolve().parent, options.keep)
     tally: Counter[str] = Counter()
     seconds = []
     for case, what, gaps, took in run(cases, options.cases.parent):

@@ -235,8 +235,13 @@ class _Walk:
             frame = self.frames[-1]
             if frame.clean:
                 self.blames.append(Blame(frame.mark, frame.receiver, None))
-        elif len(self.want) > steps and not self.blames:
+        elif len(self.want) > steps and not self.blames and not self._branched():
             self._apart(Verdict(OWN, (), self.want[steps].mark))
+
+    def _branched(self) -> bool:
+        """Whether an ``#if`` has Paddle's side go another way."""
+        ours = {r.mark for r in self.want}
+        return any(r.mark not in ours for r in self.got)
 
     def _apart(self, verdict: Verdict) -> None:
         if self.apart is None and not self.blames:

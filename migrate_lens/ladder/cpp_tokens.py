@@ -97,8 +97,8 @@ class Tokens:
         return [*parts, (begin, end)] if begin < end else parts
 
     def source(self, begin: int, end: int) -> str:
-        """The text from one token to before another."""
-        return self.text[self.items[begin].start : self.items[end - 1].end] if begin < end else ""
+        """The text from one token to before another, in one line and without comments."""
+        return " ".join(self.text[token.start : token.end] for token in self.items[begin:end])
 
 
 def _masked(text: str) -> str:

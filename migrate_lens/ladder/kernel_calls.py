@@ -240,7 +240,8 @@ class _Finder:
         group = self._t.after_arguments(at + 1)
         end = self._t.partner.get(group)
         if self._t.at(group) == "(" and end is not None and group + 1 < end:
-            yield self._cast_to(self._t.source(at + 2, group - 1), at, end + 1, (group + 1, end))
+            name = re.sub(r"\s*::\s*", "::", self._t.source(at + 2, group - 1))
+            yield self._cast_to(name, at, end + 1, (group + 1, end))
 
     def _cast_to(self, name: str, begin: int, end: int, inner: tuple[int, int]) -> Mark:
         receiver = self._t.source(*inner)

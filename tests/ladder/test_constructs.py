@@ -91,6 +91,15 @@ def test_types_that_the_registry_cannot_carry_are_named_as_a_schema_would() -> N
     assert {c.kind for c in found if c.api.startswith("schema")} == {"registry"}
 
 
+def test_a_method_that_is_not_const_under_paddle_is_named_by_the_note(tmp_path: Path) -> None:
+    (tmp_path / "a.cc").write_text("at::Tensor f(const at::Tensor& x) { return x.slice(0, 0, 4, 2); }\n")
+    text = (
+        "a.cc:1:44: error: passing 'const at::Tensor' as 'this' argument discards qualifiers [-fpermissive]\n"
+        "/opt/compat/ATen/core/TensorBody.h:9:10: note:   in call to 'at::Tensor at::Tensor::slice(int64_t, int64_t)'\n"
+    )
+    assert names(constructs(text, tmp_path)) == ["at::Tensor::slice"]
+
+
 def test_a_dispatch_macro_is_the_cause_of_the_errors_in_its_body(tmp_path: Path) -> None:
     (tmp_path / "a.cc").write_text(
         'void f(at::Tensor x) {\n  AT_DISPATCH_ALL_TYPES(x.type(), "f", [&] {\n'

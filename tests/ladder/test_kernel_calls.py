@@ -48,6 +48,13 @@ def test_calls_in_a_function_are_marked_and_nothing_else(code: str, expected: li
     assert found(body(code)) == expected
 
 
+def test_lines_keep_their_numbers() -> None:
+    text = body("auto y = x // so\n  .to(at::kLong)\n  /* and */ .sum(\n0);\nreturn y.numel(\n);")
+    made = marks(text, "a.cc", lambda name: "")
+    assert marked(text, enumerate(made, 1)).count("\n") == text.count("\n")
+    assert [(m.name, m.line) for m in made if m.kind == "method"] == [("to", 3), ("sum", 4), ("numel", 6)]
+
+
 def test_plain_names_are_marked_only_where_torch_has_them() -> None:
     assert found(body("return abs(x);"), known="abs") == [("function", "abs(x)")]
     assert found(body("Tensor abs(x);"), known="abs") == []
