@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from core_events import call, ended, failed, place, tensor
+from core_events import SCRIPT, call, ended, failed, failure, handed_at, place, tensor, trace
 from core_world import FakeBench, FakeWorker, Step, World
 
 from migrate_lens import pipeline
 from migrate_lens.cli import main
 from migrate_lens.config import Options
+from migrate_lens.events import Frame, Trace
 from migrate_lens.model import Report
 from migrate_lens.reports import FORMATS
+from migrate_lens.trace.worker import Fate
 
 Diagnose = Callable[[World], Report]
 T, U = tensor(1.0), tensor(2.0)
@@ -67,6 +69,26 @@ def test_a_program_that_agrees(diagnose: Diagnose) -> None:
         ("torch", "run", "passed"), ("paddle", "run", "passed"),
     ]  # fmt: skip
     assert (report.traces[0].torch_calls, report.traces[0].reached) == (1, 1)
+
+
+class Withheld(World):
+    """Paddle's object is no API object, so that nothing sees its missing attribute unless it is handed over."""
+
+    def paddle(self, heal: str, spare: Sequence[str], skip: Sequence[str]) -> tuple[Trace, Fate]:
+        first, second = (step.torch for step in self.steps)
+        raised = failure("AttributeError", missing="_schema")
+        ending = ended("raised", raised, Frame(SCRIPT, 2, 2, 0, 9, "__main__"))
+        if heal == "all":
+            return trace([first, handed_at(second.place)], ended(value=0, has=True)), Fate(0, False, 0.01, 1000)
+        return trace([first], ending), Fate(0, False, 0.01, 1000)
+
+
+def test_what_was_only_handed_over_is_named_by_the_run_that_lacked_it(diagnose: Diagnose) -> None:
+    api = "torch._ops.OpOverload._schema"
+    steps = [Step(call(1, ("O", "x"), api="torch.ops.default")), Step(call(place(2, kind="a"), 1, api=api))]
+    assert [(gap.id, str(gap.layer), str(gap.category)) for gap in diagnose(Withheld(steps)).gaps] == [
+        (f"{api}:missing_api", "python_interface", "B")
+    ]
 
 
 def test_a_program_with_gaps(diagnose: Diagnose) -> None:
