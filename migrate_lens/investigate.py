@@ -216,8 +216,8 @@ def _everything(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base
     if (not findings and not lucky) or unexplained:
         named = {f.key.api for f in findings}
         # A run that ends well only because it was handed what was missing shows nothing: the one as it is does.
-        shown = natural if not findings and after is None and natural.trace.ending.how == "raised" else healed
-        blamed = blame(base.trace, shown.trace, after or differs or UNEXPLAINED, stage, setting.library)
+        telling = natural if not findings and after is None and natural.trace.ending.how == "raised" else healed
+        blamed = blame(base.trace, telling.trace, after or differs or UNEXPLAINED, stage, setting.library)
         missing = any(f.key.symptom is Symptom.MISSING_API for f in findings)
         # What a stand-in cannot do (a loader yields nothing) explains an outcome better than the nearest call does, and
         # than a difference that was left in without effect.
