@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -120,6 +121,24 @@ def test_a_run_gets_recorded_compilers_and_private_folders(jit: JustInTime) -> N
         line = ["g++", "-c", "a.cc", "-o", "a.o"]
         subprocess.run(line, env=dict(os.environ) | env, cwd=jit.made(side), check=True)
         assert len(list((jit.work / f"jit-{side}" / "calls").glob("*.json"))) == 1
+
+
+def test_what_was_compiled_before_is_not_compiled_in_the_next_diagnosis(
+    jit: JustInTime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, counting = shutil.which("g++"), tmp_path / "bin" / "g++"
+    counting.parent.mkdir()
+    counting.write_text(f'#!/bin/sh\nprintf x >> {tmp_path}/compiles\nexec {real} "$@"\n')
+    counting.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{counting.parent}:{os.environ['PATH']}")
+    for number in range(3):
+        again = replace(jit, work=tmp_path / f"work{number}")
+        made = again.made(Runtime.TORCH)
+        env = dict(os.environ) | again.environ[Runtime.TORCH]
+        (made / "a.cc").write_text("int x;\n" if number < 2 else "int y;\n")
+        subprocess.run(["g++", "-c", str(made / "a.cc"), "-o", "a.o"], env=env, cwd=made, check=True)
+        assert (made / "a.o").stat().st_size > 0
+    assert (tmp_path / "compiles").read_text() == "xx"
 
 
 def test_a_lone_scripts_folder_is_not_searched(jit: JustInTime, tmp_path: Path) -> None:
