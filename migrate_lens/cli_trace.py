@@ -106,9 +106,8 @@ def trace(
         program, library, runtime, options.torch_python, options.paddle_python, options.scope, options.timeout,
         steering, like,
     )  # fmt: skip
-    if program.endswith(pipeline.SUFFIX):
-        return _recorded(asked, replay, validate, output, format)
-    return _ran(asked, replay, validate, output, format)
+    look = _recorded if program.endswith(pipeline.SUFFIX) else _ran
+    return look(asked, replay, validate, output, format)
 
 
 def _known(name: str) -> None:
