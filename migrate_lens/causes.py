@@ -20,6 +20,7 @@ from migrate_lens.encoded import SEQUENCES, Difference, references, tag, tensors
 from migrate_lens.events import Ending, Event, Key, Trace
 from migrate_lens.model import Probe, Runtime, Symptom
 from migrate_lens.trace.bench import Bench, Run, Setting
+from migrate_lens.wire import BACKWARD_PASS
 
 # Trials in one diagnosis of a probe, and the seconds that they may take: this many healed runs' worth, within limits.
 _TRIALS = 32
@@ -206,8 +207,7 @@ def pin_backward(trial: Trial, kept: list[Divergence]) -> list[Divergence]:
     for d in (d for d in raised if d not in follow_on):
         event = _raising(trial, d)
         if event is not None:
-            moved = replace(d, want=replace(d.want, api=event.api))
-            kept = [moved if k is d else k for k in kept]
+            kept = [_moved(d, event) if k is d else k for k in kept]
     return kept
 
 
@@ -224,7 +224,15 @@ def _pin_gradients(trial: Trial, kept: list[Divergence]) -> list[Divergence]:
     theirs = trial.healed(gradients=True)
     faults = {id(d): culprit(ours.trace, theirs.trace, d.want.key) for d in gradients}
     pinned = [(d, faults.get(id(d))) for d in kept]
-    return [replace(d, want=replace(d.want, api=event.api)) if event else d for d, event in pinned]
+    return [_moved(d, event) if event else d for d, event in pinned]
+
+
+def _moved(divergence: Divergence, event: Event) -> Divergence:
+    """A divergence by the name of the call at fault; in a pass that the program does not make, at its place too."""
+    want = replace(divergence.want, api=event.api)
+    if divergence.got.place.module != BACKWARD_PASS:
+        return replace(divergence, want=want)
+    return replace(divergence, want=want, got=replace(divergence.got, place=event.place))
 
 
 def _raising(trial: Trial, divergence: Divergence) -> Event | None:

@@ -121,6 +121,9 @@ def diagnose(
         float | None, typer.Option(metavar="SECONDS", help="The time that any one stage may take [default: 600].")
     ] = None,
     stop_at_first: Annotated[bool, typer.Option("--stop-at-first", help="Do not go on past the first gap.")] = False,
+    backward: Annotated[
+        bool, typer.Option("--backward", help="Differentiate each probe's result, and compare gradients too.")
+    ] = False,
     format: Annotated[
         str, typer.Option(metavar="|".join(FORMATS), help="How the report is written.", callback=_known_format)
     ] = "text",
@@ -143,6 +146,7 @@ def diagnose(
         timeout=timeout,
         tests=tests,
         stop_at_first=stop_at_first,
+        backward=backward,
         state=state_folder,
         cache=cache,
     )

@@ -32,6 +32,7 @@ class Options:
         timeout: seconds that any one stage may take.
         tests: run the ``test`` stage too.
         stop_at_first: do not go on past the first gap.
+        backward: differentiate each probe's result, and compare gradients too.
         state: folder for the results of the last diagnosis.
         cache: take builds from earlier diagnoses where nothing that they depend on has changed.
         configured: probes from the library's configuration file; ``probes`` win over them.
@@ -48,6 +49,7 @@ class Options:
     stop_at_first: bool
     state: Path
     configured: tuple[str, ...] = ()
+    backward: bool = False
     cache: bool = True
 
 
@@ -73,6 +75,7 @@ def load(
     timeout: float | None = None,
     tests: bool | None = None,
     stop_at_first: bool = False,
+    backward: bool = False,
     state: Path | None = None,
     cache: bool = True,
 ) -> Options:
@@ -98,6 +101,7 @@ def load(
         timeout=_timeout(timeout, file),
         tests=bool(_first(tests, file.get("tests"))),
         stop_at_first=stop_at_first,
+        backward=backward,
         state=Path(os.path.abspath(DEFAULT_STATE if state is None else state.expanduser())),
         configured=_strings(file.get("probes")),
         cache=cache,

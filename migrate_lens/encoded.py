@@ -222,6 +222,9 @@ def _largest(want: NDArray[Any], got: NDArray[Any]) -> str:
         return ""
     with np.errstate(invalid="ignore", over="ignore"):
         gap = np.abs(want.astype(np.complex128) - got.astype(np.complex128))
+    lost = int((np.isnan(got) & ~np.isnan(want)).sum())
+    if lost:
+        return f", {lost} of {want.size} are NaN"
     return f", differs by up to {float(np.nanmax(gap)):.3g}" if not np.isnan(gap).all() else ""
 
 

@@ -120,7 +120,8 @@ class _Climb:
 
     def __post_init__(self) -> None:
         paths: dict[Runtime, tuple[Path, ...]] = dict.fromkeys(Runtime, ())
-        self.setting = Setting(self.library, paths, self.options.scope, self.options.timeout)
+        options = self.options
+        self.setting = Setting(self.library, paths, options.scope, options.timeout, backward=options.backward)
 
     # -- rungs ---------------------------------------------------------------------------------------------------
 

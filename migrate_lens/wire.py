@@ -18,6 +18,8 @@ from typing import Any
 MARSHAL_VERSION = 4
 HEADER = 16
 MAGIC = b"MLTRACE1"
+# Name of the module of a backward pass that the program does not make itself (see ``worker.backward``).
+BACKWARD_PASS = "__backward__"
 _LENGTH = struct.Struct("<I")
 _FIRST_SIZE = 1 << 20
 _RESIDENT = 1 << 24  # bytes of a trace that stay in memory; what is older is in the file alone

@@ -65,6 +65,7 @@ class Setting:
         timeout: seconds that one run may take.
         unbuilt: extension modules that were built for torch and not for Paddle.
         environ: variables for the runs, by runtime.
+        backward: differentiate each program's result at its end, and take the gradients for a part of it.
     """
 
     library: Library
@@ -73,6 +74,7 @@ class Setting:
     timeout: float
     unbuilt: tuple[str, ...] = ()
     environ: Mapping[Runtime, Mapping[str, str]] = field(default_factory=dict)
+    backward: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +222,7 @@ class Bench:
             "trace": f"{stem}.trace", "reference": "", "heal": "none", "spare": [], "skip": [], "unbuilt": [],
             "gradients": False, "values": False, "kernel_log": "", "steer": None,
             "about": self._about(runtime, probe), "environ": dict(setting.environ.get(runtime, {})),
+            "backward": setting.backward,
             "timeout": setting.timeout, "stdout": f"{stem}.out", "stderr": f"{stem}.err",
         }  # fmt: skip
 

@@ -120,6 +120,18 @@ class Backend:
         """Whether a tensor takes part in the gradient graph."""
         raise NotImplementedError
 
+    def is_leaf(self, value: Any) -> bool:
+        """Whether a tensor requires a gradient of its own."""
+        return self.differentiable(value) and bool(value.is_leaf)
+
+    def can_differentiate(self, value: Any) -> bool:
+        """Whether a tensor's elements are floating-point or complex numbers."""
+        raise NotImplementedError
+
+    def leaf_of(self, value: Any) -> Any:
+        """A copy of a tensor that requires a gradient."""
+        raise NotImplementedError
+
     def held(self, layer: Any) -> Iterable[Any]:
         """Parameters and buffers of a layer and of the layers in it."""
         raise NotImplementedError

@@ -17,6 +17,7 @@ import numpy as np
 from migrate_lens.wire import Journal, read
 from migrate_lens.worker import forms
 from migrate_lens.worker.backend import BRIEF, WHOLE, Backend
+from migrate_lens.worker.backward import as_leaves, of_layer, of_names, with_gradients
 from migrate_lens.worker.failures import failure_of
 from migrate_lens.worker.loader import Instrumenter
 from migrate_lens.worker.nodes import CALL, Node
@@ -54,7 +55,7 @@ class Job(TypedDict):
     values of large results whole, not sampled; ``observe`` False runs the program untouched; ``kernel_log`` is the
     file that marked C++ calls write to (see ``ladder.kernels``), each observed call begins a part of it; ``about`` is
     written at the head of the trace; ``steer`` is what a user wants done at chosen calls (see ``Steer``), or None;
-    ``environ`` holds variables to set.
+    ``environ`` holds variables to set; ``backward`` differentiates the program's result at its end.
     The probe ``replay`` makes the calls of the file at ``path`` (see ``worker.replay``), and looks below them with
     ``all`` for zoom.
     The probe ``ask`` runs nothing: it says of each dotted name in ``modules`` what kind of thing it is.
@@ -83,6 +84,7 @@ class Job(TypedDict):
     about: dict[str, Any]
     steer: Steer | None
     environ: dict[str, str]
+    backward: bool
     timeout: float
     stdout: str
     stderr: str
@@ -191,7 +193,16 @@ def _script(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
     _mark(module, job)
     sys.modules["__main__"] = module
     exec(code, module.__dict__)
-    return module.__dict__.get("result", _NOTHING)
+    value = module.__dict__.get("result", _NOTHING)
+    if job["backward"] and value is not _NOTHING:
+        leaves = of_names(module.__dict__, recorder.backend)
+        return _differentiated(value, leaves, job, recorder, instrumenter)
+    return value
+
+
+def _differentiated(value: Any, leaves: Any, job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
+    rewriting = instrumenter if job["observe"] else None
+    return with_gradients(value, leaves, recorder.backend, rewriting, lambda module: _mark(module, job))
 
 
 def _mark(module: types.ModuleType, job: Job) -> None:
@@ -212,6 +223,15 @@ def _callable(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
     if isinstance(inputs, dict):
         return model(**inputs)
     args = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
+    if not job["backward"]:
+        return _run_model(model, args, job, recorder)
+    leaves, args = zip(*as_leaves(args, recorder.backend), strict=True) if args else ((), ())
+    value = _run_model(model, args, job, recorder)
+    named = [(f"input {n}", leaf) for n, leaf in enumerate(leaves) if leaf is not None]
+    return _differentiated(value, [*of_layer(model), *named], job, recorder, instrumenter)
+
+
+def _run_model(model: Any, args: tuple[Any, ...], job: Job, recorder: Recorder) -> Any:
     if not job["observe"]:
         return model(*args)
     base = recorder.register("__probe__", job["spec"], (Node(1, 0, 1, 0, "c", "", (), job["spec"]),))

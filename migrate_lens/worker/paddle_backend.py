@@ -81,6 +81,14 @@ class PaddleBackend(Backend):
     def differentiable(self, value: Any) -> bool:
         return not value.stop_gradient
 
+    def can_differentiate(self, value: Any) -> bool:
+        return self.dtype_name(value.dtype).startswith(("float", "bfloat", "complex"))
+
+    def leaf_of(self, value: Any) -> Any:
+        leaf = value.detach().clone()
+        leaf.stop_gradient = False
+        return leaf
+
     def held(self, layer: Any) -> list[Any]:
         return [*layer.parameters(), *layer.buffers()]
 

@@ -64,6 +64,12 @@ class TorchBackend(Backend):
         except (RuntimeError, TypeError, NotImplementedError):
             return None
 
+    def can_differentiate(self, value: Any) -> bool:
+        return bool(value.is_floating_point() or value.is_complex())
+
+    def leaf_of(self, value: Any) -> Any:
+        return value.detach().clone().requires_grad_(True)
+
     def build_tensor(self, encoded: Encoded) -> Any:
         _, dtype, shape, data, device, requires_grad = encoded
         kind = np.dtype("float32" if dtype == "bfloat16" else dtype)
