@@ -20,6 +20,7 @@ import typer
 from . import __version__, audit_command, cli_remedies, cli_trace, config, state
 from .errors import LensError, StateError, UsageError
 from .reports import FORMATS, text
+from .terminal import terminal
 
 if TYPE_CHECKING:
     from .model import Report
@@ -335,6 +336,7 @@ def _progress() -> Callable[[str], None]:
     return lambda line: _say(f"- {line}")
 
 
-cli_trace.register(app, _print, _progress)
-cli_remedies.register(app, _print, _progress)
+terminal.show, terminal.progress = _print, _progress
+cli_trace.register(app)
+cli_remedies.register(app)
 audit_command.register(app, _print, _say)

@@ -1,46 +1,26 @@
-"""The commands that go on from a diagnosis: a Typer application and a way to print in; ``issue`` and its kin, out."""
+"""The commands that go on from a diagnosis: a Typer application in; ``issue`` and its kin, out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from . import config
+from .terminal import terminal
 
 if TYPE_CHECKING:
     from .remedy_pipeline import Done
 
-Show = Callable[[str], None]
-Say = Callable[[], Callable[[str], None]]
 State = Annotated[Path, typer.Option("--state", metavar="DIR", help="Where the last diagnosis is.")]
 Gaps = Annotated[list[str] | None, typer.Argument(metavar="GAP", help="Gaps of the last diagnosis, by id.")]
 OK, FOUND = 0, 1
 
 
-@dataclass
-class _Terminal:
-    """How the commands print; set by ``register``."""
-
-    show: Show = print
-    progress: Say = lambda: lambda line: None
-
-
-_terminal = _Terminal()
-
-
-def register(app: typer.Typer, show: Show, progress: Say) -> None:
-    """Add the commands to the application.
-
-    Args:
-        app: the application.
-        show: prints on stdout.
-        progress: gives the function that tells a waiting person what is being done.
-    """
-    _terminal.show, _terminal.progress = show, progress
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
     for command in (issue, fix, check, recheck):
         app.command()(command)
 
@@ -63,8 +43,8 @@ def issue(
     from . import remedy_pipeline as pipeline
 
     asked = pipeline.Asked(state_folder, tuple(gaps or ()), emit, everything, lang, templates, output)
-    done = pipeline.issue(asked, _terminal.progress())
-    _terminal.show(pipeline.as_json(done) if as_json else _issues(done, emit))
+    done = pipeline.issue(asked, terminal.progress())
+    terminal.show(pipeline.as_json(done) if as_json else _issues(done, emit))
     return OK if all(d.outcome != pipeline.FAILED for d in done) else FOUND
 
 
@@ -84,8 +64,8 @@ def fix(
     from . import fix_pipeline as pipeline
 
     asked = pipeline.Asked(state_folder, tuple(gaps or ()), apply, force, owner, issue_url, entry)
-    done = pipeline.fix(asked, _terminal.progress())
-    _terminal.show(pipeline.as_json(done) if as_json else "".join(pipeline.lines(done)) or "No gaps: nothing to fix.\n")
+    done = pipeline.fix(asked, terminal.progress())
+    terminal.show(pipeline.as_json(done) if as_json else "".join(pipeline.lines(done)) or "No gaps: nothing to fix.\n")
     return OK if all(d.outcome == pipeline.OFFERED for d in done) else FOUND
 
 
@@ -100,7 +80,7 @@ def check(
     from . import check_pipeline as pipeline
 
     done = pipeline.check(path, base, state_folder, issues)
-    _terminal.show(pipeline.check_json(done) if as_json else "".join(pipeline.check_lines(done)))
+    terminal.show(pipeline.check_json(done) if as_json else "".join(pipeline.check_lines(done)))
     return FOUND if done.complaints else OK
 
 
@@ -114,7 +94,7 @@ def recheck(
     from . import check_pipeline as pipeline
 
     done = pipeline.recheck(path, issues, config.load(path, paddle_python=paddle_python).paddle_python)
-    _terminal.show(pipeline.recheck_json(done) if as_json else "".join(pipeline.recheck_lines(done)))
+    terminal.show(pipeline.recheck_json(done) if as_json else "".join(pipeline.recheck_lines(done)))
     return FOUND if any(d.delete for d in done) else OK
 
 

@@ -1,9 +1,7 @@
-"""The commands about traces: a Typer application and a way to print in; ``trace``, ``diff``, ``doctor``, out."""
+"""The commands about traces: a Typer application in; ``trace``, ``diff``, ``doctor``, out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,38 +10,19 @@ import typer
 from . import config
 from .errors import UsageError
 from .model import Level, Runtime
+from .terminal import terminal
 
 if TYPE_CHECKING:
     from .events import Trace
     from .trace_pipeline import Asked
 
-Show = Callable[[str], None]
-Say = Callable[[], Callable[[str], None]]
 OK, FOUND = 0, 1
 FORMATS = ("text", "json")
 Format = Annotated[str, typer.Option(metavar="|".join(FORMATS), help="How it is written.")]
 
 
-@dataclass
-class _Terminal:
-    """How the commands print; set by ``register``."""
-
-    show: Show = print
-    progress: Say = lambda: lambda line: None
-
-
-_terminal = _Terminal()
-
-
-def register(app: typer.Typer, show: Show, progress: Say) -> None:
-    """Add the commands to the application.
-
-    Args:
-        app: the application.
-        show: prints on stdout.
-        progress: gives the function that tells a waiting person what is being done.
-    """
-    _terminal.show, _terminal.progress = show, progress
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
     for command in (trace, diff, doctor):
         app.command()(command)
 
@@ -127,7 +106,7 @@ def _recorded(asked: Asked, replay: str, validate: bool, output: Path | None, fo
     if not replay:
         known = limits(found)
         shown = trace_text.trace(found, asked.program, known, None)
-        _terminal.show(trace_json.trace(found, known, None) if format == "json" else shown)
+        terminal.show(trace_json.trace(found, known, None) if format == "json" else shown)
         return OK
     return _replayed(asked, found, replay, format)
 
@@ -136,8 +115,8 @@ def _replayed(asked: Asked, found: Trace, replay: str, format: str) -> int:
     from . import trace_json, trace_text
     from . import trace_pipeline as pipeline
 
-    judged = pipeline.replay(found, replay, asked, _terminal.progress())
-    _terminal.show(trace_json.replayed(judged) if format == "json" else trace_text.replayed(judged))
+    judged = pipeline.replay(found, replay, asked, terminal.progress())
+    terminal.show(trace_json.replayed(judged) if format == "json" else trace_text.replayed(judged))
     return FOUND if any(j.verdict in ("operator", "not reproduced") for j in judged) else OK
 
 
@@ -148,12 +127,12 @@ def _ran(asked: Asked, replay: str, validate: bool, output: Path | None, format:
 
     if replay:
         asked = pipeline.with_values(asked)
-    done = pipeline.trace(asked, output, _terminal.progress(), validate=validate)
+    done = pipeline.trace(asked, output, terminal.progress(), validate=validate)
     if replay:
         return _replayed(asked, done.trace, replay, format)
     known = limits(done.trace)
     shown = trace_text.trace(done.trace, str(output or ""), known, done.validation)
-    _terminal.show(trace_json.trace(done.trace, known, done.validation) if format == "json" else shown)
+    terminal.show(trace_json.trace(done.trace, known, done.validation) if format == "json" else shown)
     wrong = done.validation is not None and done.validation.standing == "wrong"
     return FOUND if wrong else OK
 
@@ -169,7 +148,7 @@ def diff(
 
     _known(format)
     found = pipeline.diff(left, right)
-    _terminal.show(trace_json.comparison(found) if format == "json" else trace_text.comparison(found))
+    terminal.show(trace_json.comparison(found) if format == "json" else trace_text.comparison(found))
     return OK if found.same else FOUND
 
 
@@ -188,6 +167,6 @@ def doctor(
     asked = pipeline.Asked(
         "", Path(), Runtime.TORCH, options.torch_python, options.paddle_python, (), 60.0, pipeline.Steering()
     )  # fmt: skip
-    found = examination.examine(asked, _terminal.progress())
-    _terminal.show(trace_json.health(found) if format == "json" else trace_text.health(found))
+    found = examination.examine(asked, terminal.progress())
+    terminal.show(trace_json.health(found) if format == "json" else trace_text.health(found))
     return OK if found.well else FOUND

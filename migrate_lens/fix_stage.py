@@ -13,12 +13,14 @@ from migrate_lens.compare.outcome import disagreement, ending_said
 from migrate_lens.errors import LensError, UsageError
 from migrate_lens.events import Ending
 from migrate_lens.ladder.build import build_library
+from migrate_lens.ladder.shelf import Shelf
 from migrate_lens.library import discover
 from migrate_lens.model import Library, Probe, ProbeKind, Runtime
 from migrate_lens.remedies import kept
 from migrate_lens.remedies.synthesis import Recording
 from migrate_lens.remedy_lab import BenchLab
 from migrate_lens.remedy_pipeline import Progress
+from migrate_lens.state import cache_folder
 from migrate_lens.trace.bench import Setting
 
 _LARGEST = 200 << 20
@@ -89,7 +91,8 @@ class Stage:
         library = discover(folder)
         for runtime, family in ((Runtime.PADDLE, "paddle"), (Runtime.TORCH, "torch")):
             python, limit = self._diagnosis.python(family), self._diagnosis.index["timeout"]
-            built = build_library(library, runtime, python, folder.parent / f"{folder.name}-built", timeout=limit)
+            target, shelf = folder.parent / f"{folder.name}-built", Shelf(cache_folder() / "builds")
+            built = build_library(library, runtime, python, target, timeout=limit, shelf=shelf)
             if built.target is None:
                 return f"the build under {runtime} still fails: {built.result.detail}"[:300]
             self._targets[runtime] = (built.target,)

@@ -20,7 +20,7 @@ from migrate_lens.ladder.build import BuildRun, outside
 from migrate_lens.ladder.compiler import CompilerCall
 from migrate_lens.ladder.kernel_calls import Mark, lines_of, marked, marks
 from migrate_lens.ladder.pairing import relative
-from migrate_lens.ladder.process import kill_running, run_bounded
+from migrate_lens.ladder.process import kill_running, memory_limit, run_bounded
 from migrate_lens.ladder.units import flags
 
 HEADER = Path(__file__).with_name("kernel_trace.h")
@@ -198,7 +198,9 @@ def _compile(side: _Side, unit: str, text: str, kept: Mapping[int, Mark], end: f
     assert call.source is not None
     near = ("-iquote", str(call.source.parent))
     argv = [*call.command, *flags(call), *near, *CHEAP, "-c", str(source), "-o", str(side.object(unit))]
-    ran = run_bounded(argv, cwd=call.cwd, env=outside(os.environ), timeout=max(1.0, end - time.monotonic()))
+    ran = run_bounded(
+        argv, cwd=call.cwd, env=outside(os.environ), timeout=max(1.0, end - time.monotonic()), memory=memory_limit()
+    )
     return None if ran.ok else ran.output or "no time left"
 
 
@@ -232,7 +234,8 @@ def _linked(side: _Side, units: Sequence[str], end: float) -> str:
         args = [mine.get(arg, arg) for arg in call.args]
         args[args.index("-o") + 1] = str(place)
         ran = run_bounded([*call.command, *args], cwd=call.cwd, env=outside(os.environ),
-                          timeout=max(1.0, end - time.monotonic()))  # fmt: skip
+                          timeout=max(1.0, end - time.monotonic()),
+                          memory=memory_limit())  # fmt: skip
         if not ran.ok:
             return f"{place.name} does not link with marks"
         linked += 1
@@ -246,7 +249,9 @@ def _again(side: _Side, output: Path, end: float) -> Path | None:
         return None
     made = side.object(str(output))
     argv = [*call.command, *flags(call), "-O0", "-g0", "-w", "-c", str(call.source), "-o", str(made)]
-    ran = run_bounded(argv, cwd=call.cwd, env=outside(os.environ), timeout=max(1.0, end - time.monotonic()))
+    ran = run_bounded(
+        argv, cwd=call.cwd, env=outside(os.environ), timeout=max(1.0, end - time.monotonic()), memory=memory_limit()
+    )
     return made if ran.ok else None
 
 
