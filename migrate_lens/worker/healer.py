@@ -41,7 +41,7 @@ class Healer(Recorder):
         self._reference_trace = reference
         self._everything = everything
         self._spare = spare
-        self._factory = Factory(backend)
+        self._factory = Factory(backend, reference.items)
         self._paddle = backend
         self._expected: list[dict[tuple[int, str], Frame]] = [NOTHING]
         self._states: list[dict[tuple[int, str], Frame]] = [NOTHING]
@@ -53,6 +53,7 @@ class Healer(Recorder):
         self._missing: list[Frame] = []
         self._synced: dict[int, tuple[weakref.ref[Any], tuple[int, int]]] = {}
         self._apart: dict[int, weakref.ref[Any]] = {}
+        self._strayed: set[tuple[int, int, str]] = set()
 
     def register(self, module: str, path: str, nodes: tuple[Node, ...]) -> int:
         base = super().register(module, path, nodes)
@@ -140,13 +141,17 @@ class Healer(Recorder):
         wanted = references(want[5], nested=False)
         operands = self.tensors((*given, *kwargs.values()))
         if len(wanted) != len(operands):
+            if self._is_apart(operands):
+                self._strayed.add((number, visit, sub))
             return
         for operand, reference in zip(operands, wanted, strict=True):
             value = self._reference_trace.values.get(reference)
+            if self._is_apart([operand]):
+                if value is None or difference(value, self.backend.encode_tensor(operand)) is not None:
+                    self._strayed.add((number, visit, sub))
+                continue
             known = self._synced.get(id(operand))
             if value is None or (known and known[0]() is operand and known[1] == reference):
-                continue
-            if self._is_apart([operand]):
                 continue
             if not self._make_equal(operand, value, reference):
                 self._unequal.add((number, visit, sub))
@@ -185,9 +190,10 @@ class Healer(Recorder):
         changed = [(i, self.encode_written(operands[i], flags)) for i in written]
         encoded = self.encode_out(out, flags)
         healed = self._verdict(number, want, encoded, changed, flags)
-        left = self._spared and self._leave_apart(number, want, operands, written, flags, out, encoded)
-        if left and healed == "differs":
-            healed = ""
+        if self._spared:
+            self._leave_apart(number, want, operands, written, flags, out, encoded)
+        if healed == "differs" and (number, visit, sub) in self._strayed:
+            healed = ""  # it was given what a spared place left other than torch does
         unequal = (number, visit, sub) in self._unequal or (want is not None and self._other_inputs(inputs, want))
         if want is not None and healed == "differs" and (unequal or self._consequence(want)):
             flags += "i"
@@ -207,8 +213,8 @@ class Healer(Recorder):
         return self._result(want, out, True, operands)
 
     def _leave_apart(self, number: int, want: Frame | None, operands: list[Any], written: list[int], flags: str,
-                     out: Any, encoded: Encoded) -> bool:  # fmt: skip
-        """Note what a spared place leaves other than torch does; whether a call was given, or makes, some of that.
+                     out: Any, encoded: Encoded) -> None:  # fmt: skip
+        """Note what a spared place leaves other than torch does, and what is made of that.
 
         Memory that torch shares or writes, and results that differ, stay as they are here: no later call brings them
         to torch's state.
@@ -222,7 +228,6 @@ class Healer(Recorder):
         elif self._is_apart(operands):
             left = [*self.inner(out), *(operands[i] for i in written)]
         self._apart |= {id(t): weakref.ref(t) for t in left}
-        return bool(left)
 
     def _is_apart(self, tensors: list[Any]) -> bool:
         known = self._apart

@@ -20,6 +20,7 @@ from migrate_lens.worker.backend import BRIEF, WHOLE, Backend
 from migrate_lens.worker.backward import as_leaves, of_layer, of_names, with_gradients
 from migrate_lens.worker.failures import failure_of
 from migrate_lens.worker.loader import Instrumenter
+from migrate_lens.worker.loaders import watch
 from migrate_lens.worker.nodes import CALL, Node
 from migrate_lens.worker.recorder import Recorder
 from migrate_lens.worker.replay import replay
@@ -112,6 +113,8 @@ def run(job: Job, backend: Backend, seed: Any) -> None:
         _shift_heap()
     instrumenter = Instrumenter(recorder, forms.make(recorder), frozenset(job["own"]))
     _prepare(job, instrumenter, seed)
+    if backend.name == "torch" and job["observe"]:
+        watch(lambda number, item: journal.write(("items", number, backend.encode(item))))
     try:
         with recorder.watching():
             value = _PROBES[job["probe"]](job, recorder, instrumenter)

@@ -11,6 +11,7 @@ written, flags, healed)``                                             a call ret
 ``("absent", node, visit, sub, api, error, healed)``                  a name or attribute was not there
 ``("answered", node, who)``                                           ``torch`` or ``proxy`` answered an import of torch
 ``("handed", node, visit, sub)``                                      a stand-in answered with torch's value
+``("items", number, encoded)``                                         an item that the n-th iteration of a loader gave
 ``("grad", node, visit, sub, index, encoded)``                         the gradient that reached a result's tensor
 ``("state", node, visit, sub, state, layer, training)``               a layer's state before a call, changed unseen
 ====================================================================  ================================================

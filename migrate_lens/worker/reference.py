@@ -25,6 +25,7 @@ class Reference:
         self._events: dict[Any, dict[tuple[int, str], Frame]] = {}
         self._states: dict[Any, dict[tuple[int, str], Frame]] = {}
         self.values: dict[tuple[int, int], Encoded] = {}
+        self.items: dict[int, list[Encoded]] = {}
         self._calls: list[Frame] = []
         keys: dict[int, Any] = {0: None}
         for frame in wire.read(path)[1]:
@@ -42,6 +43,8 @@ class Reference:
             self._events.setdefault(keys[frame[1]], {})[frame[2], frame[3]] = frame
         elif kind == "value":
             self.values[frame[1], frame[2]] = frame[3]
+        elif kind == "items":
+            self.items.setdefault(frame[1], []).append(frame[2])
         elif kind == "state":
             self._states.setdefault(keys[frame[1]], {})[frame[2], frame[3]] = frame
 

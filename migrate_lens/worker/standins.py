@@ -10,8 +10,11 @@ import builtins
 import collections
 import importlib.abc
 import importlib.machinery
+import itertools
 import sys
 import types
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,7 @@ from migrate_lens.encoded import SEQUENCES, Encoded, difference, tag
 from migrate_lens.worker.paddle_backend import _SIZE, PaddleBackend
 
 MARK = "__ml_stand_in__"
+LOADER = "torch.utils.data.DataLoader"
 
 
 class StandInMeta(type):
@@ -84,10 +88,13 @@ class Factory:
 
     Args:
         backend: Paddle's side of the seam.
+        items: what torch's data loaders handed out, by the number of the iteration.
     """
 
-    def __init__(self, backend: PaddleBackend) -> None:
+    def __init__(self, backend: PaddleBackend, items: Mapping[int, Sequence[Encoded]] = MappingProxyType({})) -> None:
         self._backend = backend
+        self._items = items
+        self._iterations = itertools.count(1)
         self._classes: dict[str, type] = {}
         self._others: dict[str, Any] = {}
         self._tuples: dict[tuple[str, ...], Any] = {}
@@ -117,11 +124,18 @@ class Factory:
             base = {"module": Layer, "exception": Exception, "tensor": paddle.Tensor}.get(kind, Object)
             meta: Any = type(base)
             try:
-                known = meta(name.rpartition(".")[2], (base,), {MARK: True, "__module__": name.rpartition(".")[0]})
+                space = {MARK: True, "__module__": name.rpartition(".")[0]}
+                if name == LOADER:
+                    space["__iter__"] = lambda _: self._iterate(next(self._iterations))
+                known = meta(name.rpartition(".")[2], (base,), space)
             except TypeError:
                 known = StandInMeta(name.rpartition(".")[2], (Object,), {MARK: True})
             self._classes[name] = known
         return known
+
+    def _iterate(self, number: int) -> Iterator[Any]:
+        """The items that torch's loader handed out in the n-th iteration of any."""
+        return (self.rebuild(item) for item in self._items.get(number, ()))
 
     def rebuild(self, want: Encoded, got: Any = None, *, has: bool = False) -> Any:
         """Torch's value as a Paddle object.

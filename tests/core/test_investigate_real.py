@@ -154,6 +154,33 @@ def test_a_value_that_differs_reaches_the_result_through_the_calls_after_it(lab:
     assert facts == {"torch.nn.functional.avg_pool2d": True, "torch.full": False}
 
 
+def test_a_copy_where_torch_shares_memory_is_not_blamed_for_a_later_call_that_differs_on_equal_values(lab: Lab) -> None:
+    found = lab.diagnose(
+        """
+        import torch
+        e = torch.ones(1, 1, 1, 2).expand(1, 1, 2, 2)
+        result = torch.nn.functional.avg_pool2d(e, 3, padding=1)"""
+    )
+    assert found.keys == ["torch.nn.functional.avg_pool2d:value"]
+
+
+def test_what_is_done_with_the_items_of_a_data_loader_that_is_missing_is_seen(lab: Lab) -> None:
+    found = lab.diagnose(
+        """
+        import torch
+        from torch.utils.data import DataLoader, TensorDataset
+        total = torch.zeros(1)
+        for number, (x, y) in enumerate(DataLoader(TensorDataset(torch.arange(4.0), torch.arange(4)), batch_size=2)):
+            total = total + torch.segment_reduce(x, "sum", lengths=torch.tensor([2])) + float(y.sum()) + number
+        first = next(iter(DataLoader([1.0, 2.0], batch_size=2)))
+        result = total, torch.nn.functional.avg_pool2d(first.reshape(1, 1, 1, 2).expand(1, 1, 2, 2), 3, padding=1)"""
+    )
+    assert found.keys == [
+        "torch.nn.functional.avg_pool2d:value", "torch.segment_reduce:missing_api",
+        "torch.utils.data.DataLoader:missing_api", "torch.utils.data.TensorDataset:missing_api",
+    ]  # fmt: skip
+
+
 def test_a_program_that_stops_has_no_result_that_could_be_another(lab: Lab) -> None:
     found = lab.diagnose("import torch\nresult = torch.segment_reduce(torch.ones(2), 'sum', lengths=torch.tensor([2]))")
     (finding,) = found.investigation.findings
@@ -213,11 +240,11 @@ def test_what_a_stand_in_cannot_do_is_said_and_is_no_gap_of_its_own(lab: Lab) ->
     found = lab.diagnose(
         """
         import torch
-        from torch.utils.data import DataLoader, TensorDataset
-        loader = DataLoader(TensorDataset(torch.arange(4.0)), batch_size=2)
-        result = [batch[0].sum() for batch in loader]"""
+        from torch.utils.data import BatchSampler
+        x = torch.arange(4.0)
+        result = [x[batch].sum() for batch in BatchSampler(range(4), 2, False)]"""
     )
-    assert found.keys == ["torch.utils.data.DataLoader:missing_api", "torch.utils.data.TensorDataset:missing_api"]
+    assert found.keys == ["torch.utils.data.BatchSampler:missing_api"]
     summary = found.investigation.summary
     assert summary is not None
     assert summary.reached < summary.torch_calls
