@@ -252,6 +252,8 @@ class Healer(Recorder):
             return "draw" if difference(want[6], encoded, values=False) is None or self._heals(number) else ""
         if not self._heals(number):
             return ""
+        if isinstance(want[6], bytes) and isinstance(encoded, bytes):
+            return ""  # what one framework serialised only that one reads back
         if difference(want[6], encoded) is not None:
             return "differs"
         old = dict(want[8])

@@ -164,6 +164,17 @@ def test_a_copy_where_torch_shares_memory_is_not_blamed_for_a_later_call_that_di
     assert found.keys == ["torch.nn.functional.avg_pool2d:value"]
 
 
+def test_what_a_framework_serialised_is_read_back_by_itself_past_other_gaps(lab: Lab) -> None:
+    found = lab.diagnose(
+        """
+        import pickle
+        import torch
+        a = torch.segment_reduce(torch.ones(2), "sum", lengths=torch.tensor([2]))
+        result = a, pickle.loads(pickle.dumps(torch.arange(3)))"""
+    )
+    assert found.keys == ["torch.segment_reduce:missing_api"]
+
+
 def test_what_is_done_with_the_items_of_a_data_loader_that_is_missing_is_seen(lab: Lab) -> None:
     found = lab.diagnose(
         """
