@@ -85,7 +85,7 @@ def trace(
         program, library, runtime, options.torch_python, options.paddle_python, options.scope, options.timeout,
         steering, like,
     )  # fmt: skip
-    look = _recorded if program.endswith(pipeline.SUFFIX) else _ran
+    look = _recorded if pipeline.is_recording(program) else _ran
     return look(asked, replay, validate, output, format)
 
 
@@ -100,8 +100,8 @@ def _recorded(asked: Asked, replay: str, validate: bool, output: Path | None, fo
     from . import trace_pipeline as pipeline
     from .trace.limits import limits
 
-    if validate or output is not None:
-        raise UsageError("a recording cannot be validated or recorded again", "name its program instead")
+    if validate or output is not None or asked.like or asked.steering != pipeline.Steering():
+        raise UsageError("a recording can be shown or replayed, not recorded again", "name its program instead")
     found = pipeline.opened(Path(asked.program))
     if not replay:
         known = limits(found)
@@ -125,6 +125,8 @@ def _ran(asked: Asked, replay: str, validate: bool, output: Path | None, format:
     from . import trace_pipeline as pipeline
     from .trace.limits import limits
 
+    if replay and validate:
+        raise UsageError("--replay and --validate are two questions", "ask one at a time")
     if replay:
         asked = pipeline.with_values(asked)
     done = pipeline.trace(asked, output, terminal.progress(), validate=validate)

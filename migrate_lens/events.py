@@ -137,6 +137,8 @@ class Trace:
         about: what it is a trace of: runtime, versions, probe, level (see ``trace.bench``).
         loose: low-level operators that ran below no recorded call, where all were asked for.
         counted: kernels that the framework itself counted, in all and below recorded calls.
+        unmet: calls that were named for something to be done at, and did not come.
+        apart: ``forked`` and ``threads``, as often as the program did what cannot be followed.
     """
 
     events: tuple[Event, ...]
@@ -152,3 +154,5 @@ class Trace:
     about: Mapping[str, Any] = field(default_factory=dict)
     loose: tuple[Op, ...] = ()
     counted: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})
+    unmet: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()

@@ -12,7 +12,9 @@ import gc
 import importlib
 import sys
 import tempfile
+import threading
 import types
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,28 +47,39 @@ class Recording:
     trace: Trace | None = None
 
 
+_open = threading.Lock()
+
+
 @contextlib.contextmanager
 def recording(output: Path | None, level: Level, caller: types.FrameType) -> Iterator[Recording]:
     """Record while a block runs; see ``migrate_lens.api.record``."""
     backend, version = _backend()
-    backend.whole = Steering(level).whole if level is not Level.VALUES else Steering(level).max_bytes
-    with tempfile.TemporaryDirectory(prefix="migrate-lens-") as folder:
-        file = output or Path(folder) / "block.trace"
-        journal = Journal(file)
-        journal.write(("about", {**version, "level": str(level), "probe": "block", "spec": caller.f_code.co_filename}))
-        found = Recording([_BODY] if _calls_torch(caller) else [])
-        swapped = _Swapped(journal, backend)
-        try:
-            yield found
-            journal.write(("outcome", "finished", None, False))
-        except BaseException as error:
-            journal.write(("outcome", "raised", swapped.failure(error), []))
-            raise
-        finally:
-            swapped.restore()
-            journal.write(("users", swapped.users, swapped.refused))
-            journal.close()
-            found.trace = load(file)
+    backend.whole = Steering(level).whole
+    if not _open.acquire(blocking=False):
+        raise UsageError("a block of this process is being recorded already", "record one block at a time")
+    try:
+        with tempfile.TemporaryDirectory(prefix="migrate-lens-") as folder:
+            file = output or Path(folder) / "block.trace"
+            journal = Journal(file)
+            about = {**version, "level": str(level), "probe": "block", "spec": caller.f_code.co_filename}
+            journal.write(("about", about))
+            found = Recording([_BODY] if _calls_torch(caller) else [])
+            swapped = _Swapped(journal, backend)
+            try:
+                swapped.swap()
+                yield found
+                journal.write(("outcome", "finished", None, False))
+            except BaseException as error:
+                journal.write(("outcome", "raised", swapped.failure(error), []))
+                raise
+            finally:
+                swapped.restore()
+                journal.write(("users", swapped.users, swapped.refused))
+                journal.mute()
+                journal.close()
+                found.trace = load(file)
+    finally:
+        _open.release()
 
 
 def _backend() -> tuple[Any, dict[str, str]]:
@@ -93,6 +106,10 @@ class _Swapped:
         self._instrumenter = loader.Instrumenter(made, self._helpers, frozenset())
         self._old: list[tuple[types.FunctionType, types.CodeType]] = []
         self._modules: list[types.ModuleType] = []
+        self._rewritten: set[int] = set()
+
+    def swap(self) -> None:
+        """Give the functions of all loaded modules that import torch rewritten code."""
         functions = [f for f in gc.get_objects() if type(f) is types.FunctionType]
         for module in list(sys.modules.values()):
             self._module(module, functions)
@@ -109,15 +126,16 @@ class _Swapped:
         except (OSError, SyntaxError, RecursionError, UnicodeError) as error:
             self._instrumenter.refused.append((module.__name__, f"{type(error).__name__}: {error}"))
             return
-        known = dict(_codes(code))
+        known = _matching(compile(source, path, "exec", dont_inherit=True), code)
+        self._rewritten.update(id(new) for _, new in known)
         self._modules.append(module)
         module.__dict__.update(self._helpers)
         for function in functions:
-            new = known.get(_mark(function.__code__))
-            mine = function.__globals__ is module.__dict__ and new is not None
-            if mine and new is not None and new.co_freevars == function.__code__.co_freevars:
-                self._old.append((function, function.__code__))
-                function.__code__ = new
+            if function.__globals__ is module.__dict__:
+                new = next((new for old, new in known if old == function.__code__), None)
+                if new is not None and new.co_freevars == function.__code__.co_freevars:
+                    self._old.append((function, function.__code__))
+                    function.__code__ = new
 
     @property
     def users(self) -> list[str]:
@@ -134,23 +152,50 @@ class _Swapped:
         return importlib.import_module("migrate_lens.worker.failures").failure_of(error)
 
     def restore(self) -> None:
-        """Give every function its own code back."""
+        """Give every function its own code back.
+
+        What the block made and left behind (inner functions, generators, hooks) keeps rewritten code, which goes on
+        working and records nothing: its module keeps the helpers.
+        """
         for function, code in self._old:
             function.__code__ = code
+        left = {id(space) for space in self._left_behind()}
         for module in self._modules:
-            for name in self._helpers:
-                module.__dict__.pop(name, None)
+            if id(module.__dict__) not in left:
+                for name in self._helpers:
+                    module.__dict__.pop(name, None)
+
+    def _left_behind(self) -> Iterator[dict[str, Any]]:
+        """The names of each function or generator that still has rewritten code."""
+        for value in gc.get_objects():
+            if type(value) is types.FunctionType and id(value.__code__) in self._rewritten:
+                yield value.__globals__
+            elif type(value) is types.GeneratorType and id(value.gi_code) in self._rewritten and value.gi_frame:
+                yield value.gi_frame.f_globals
+
+
+def _matching(old: types.CodeType, new: types.CodeType) -> list[tuple[types.CodeType, types.CodeType]]:
+    """The code of each function before and after rewriting; two on one line are told apart by their order.
+
+    Where their number differs nothing is said of them, and they stay as they are.
+    """
+    before, after = _by_mark(old), _by_mark(new)
+    same = (mark for mark in before if len(before[mark]) == len(after.get(mark, ())))
+    return [pair for mark in same for pair in zip(before[mark], after[mark], strict=True)]
+
+
+def _by_mark(code: types.CodeType) -> dict[tuple[str, int], list[types.CodeType]]:
+    found: dict[tuple[str, int], list[types.CodeType]] = defaultdict(list)
+    for mark, each in _codes(code):
+        found[mark].append(each)
+    return found
 
 
 def _codes(code: types.CodeType) -> Iterator[tuple[tuple[str, int], types.CodeType]]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield _mark(constant), constant
+            yield (constant.co_qualname, constant.co_firstlineno), constant
             yield from _codes(constant)
-
-
-def _mark(code: types.CodeType) -> tuple[str, int]:
-    return code.co_qualname, code.co_firstlineno
 
 
 def _calls_torch(caller: types.FrameType) -> bool:

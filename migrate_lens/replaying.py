@@ -8,7 +8,7 @@ and dtype only.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from migrate_lens.encoded import Difference, Encoded, difference, tag
 from migrate_lens.events import Event, Op, Trace
@@ -19,7 +19,9 @@ from migrate_lens.remedies.synthesis import Recording, arguments, drafts, record
 from migrate_lens.trace.bench import Bench, Setting
 from migrate_lens.wire import read
 
-VALUE, RAISE, CANNOT, DIED = "value", "raise", "cannot", "died"
+VALUE, RAISE, UNPREPARED, CANNOT, DIED = "value", "raise", "unprepared", "cannot", "died"
+_GRAPH = frozenset(("torch.autograd.grad", "torch.autograd.backward", "torch.Tensor.backward"))
+_EACH = 0.1  # seconds beyond the first minute that a call may take
 _TIMEOUT = 60.0
 _DEATHS = 20
 
@@ -46,7 +48,8 @@ class Became:
     """What became of a call that was made again.
 
     Attributes:
-        how: ``value``, ``raise``, ``cannot`` (it cannot be made alone; ``value`` says why) or ``died``.
+        how: ``value``, ``raise``, ``unprepared`` (a layer that it needs cannot be made: ``value`` is the failure),
+            ``cannot`` (it cannot be made alone: ``value`` says why) or ``died``.
         value: the result and what was written, as a list; the failure; or a reason.
         ops: the low-level operators below it, where they were asked for.
     """
@@ -54,6 +57,11 @@ class Became:
     how: str
     value: Encoded
     ops: tuple[Op, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """Why it could not be made alone."""
+        return str(self.value) if self.how == CANNOT else "what it needs cannot be made alone"
 
 
 # -- writing a call ----------------------------------------------------------------------------------------------------
@@ -63,6 +71,8 @@ def again(event: Event, heard: Recording) -> Again | str:
     """A call written so that it can be made alone, or why it cannot."""
     if event.what == "handed" or event.healed:
         return "its result was handed over, not computed"
+    if event.api in _GRAPH:
+        return "it needs the graph that made its inputs"
     if event.place.kind == "a":
         return "an attribute is read, nothing is called"
     try:
@@ -157,11 +167,12 @@ class Replayer:
             if not done:
                 break
             found |= done
-        return found
+        return found | {n: Became(CANNOT, "it was not made again") for n in calls if n not in found}
 
     def _some(self, calls: Mapping[int, Again], runtime: Runtime, zoom: bool) -> dict[int, Became]:
         frames = [("replay", n, c.source, list(c.given), c.state, c.training) for n, c in calls.items()]
-        run = self._bench.replay(self._setting, runtime, frames, zoom=zoom)
+        setting = replace(self._setting, timeout=self._setting.timeout + _EACH * len(calls))
+        run = self._bench.replay(setting, runtime, frames, zoom=zoom)
         in_flight, done = read(run.file)
         found = dict(_became(done))
         if (run.died or run.fate.timed_out) and in_flight:
@@ -192,8 +203,8 @@ def disagrees(event: Event, became: Became) -> Difference | None:
     """How what became of a call differs from its recording; a difference of Python types or flags is none."""
     if became.how == DIED:
         return Difference("crash", True, _said(event), str(became.value))
-    if event.what != "call" or became.how == RAISE:
-        raised = became.value["types"][0] if became.how == RAISE else ""
+    if event.what != "call" or became.how in (RAISE, UNPREPARED):
+        raised = became.value["types"][0] if became.how in (RAISE, UNPREPARED) else ""
         if event.what != "call" and raised == event.value["types"][0]:
             return None
         actual = f"raises {raised}: {became.value['message'][:200]}" if raised else "returns"

@@ -1,7 +1,7 @@
 """A call as a person names it, in; which of a program's calls it is, out; shared by both ends of the wire.
 
 ============================  ============================================================================
-``12`` or ``#12``             the twelfth call of the trace, in the order in which calls ended
+``12`` or ``#12``             the twelfth call; a call within another's hook counts after it here, before it in lists
 ``torch.relu``                the first call of that name
 ``model.py:7``                the first call on that line of a file
 ``torch.relu#3``              the third such call; the same for ``model.py:7#3``
@@ -75,6 +75,11 @@ class Counter:
     def __init__(self, selector: Selector) -> None:
         self.selector = selector
         self._left = selector.nth
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the call has not come yet."""
+        return self._left > 0
 
     def comes(self, api: str, path: str, line: int) -> bool:
         """Count a call; whether it is the one."""

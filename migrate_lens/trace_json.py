@@ -40,7 +40,7 @@ def comparison(found: Comparison) -> str:
         "divergences": [_divergence(d, ours[id(d.want)], theirs[id(d.got)]) for d in found.divergences],
         "only_left": [ours[id(e)] for e in found.only_left], "only_right": [theirs[id(e)] for e in found.only_right],
         "outcome": {"expected": found.outcome.expected, "actual": found.outcome.actual} if found.outcome else None,
-        "random_apart": found.random_apart,
+        "random_apart": found.random_apart, "values_compared": found.values_compared,
     }  # fmt: skip
     return _written(document)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -15,12 +16,12 @@ import numpy as np
 
 from migrate_lens import state
 from migrate_lens.compare.comparison import Comparison, compare
-from migrate_lens.encoded import SCALARS, Difference, Encoded
+from migrate_lens.encoded import SCALARS, Difference, Encoded, tensors
 from migrate_lens.errors import LibraryError, UsageError
 from migrate_lens.events import Event, Trace
 from migrate_lens.library import discover
 from migrate_lens.model import Level, Library, Probe, Runtime
-from migrate_lens.replaying import Became, Replayer, alone, disagrees, replayable
+from migrate_lens.replaying import CANNOT, UNPREPARED, Became, Replayer, alone, disagrees, replayable
 from migrate_lens.selector import Counter, parse
 from migrate_lens.trace.bench import Bench, Run, Steering
 from migrate_lens.trace.store import load
@@ -31,6 +32,8 @@ from migrate_lens.wire import is_trace
 Progress = Callable[[str], None]
 SUFFIX = ".trace"
 _REPLAY_BYTES = 1 << 26
+_MAKE = "migrate-lens trace PROGRAM -o FILE makes one"
+_LIST = "migrate-lens trace PROGRAM lists its calls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +106,19 @@ def opened(path: Path) -> Trace:
     try:
         known = is_trace(path)
     except OSError as error:
-        raise UsageError(
-            f"cannot read {path}: {error.strerror}", "migrate-lens trace PROGRAM -o FILE makes one"
-        ) from error
+        raise UsageError(f"cannot read {path}: {error.strerror}", _MAKE) from error
     if not known:
-        raise UsageError(f"{path} is no trace of this version", "migrate-lens trace PROGRAM -o FILE makes one")
-    return load(path)
+        raise UsageError(f"{path} is no trace of this version", _MAKE)
+    try:
+        return load(path)
+    except (ValueError, EOFError, TypeError, LookupError) as error:
+        raise UsageError(f"{path} is damaged: {error}", _MAKE) from error
+
+
+def is_recording(program: str) -> bool:
+    """Whether what the user named is a trace, or is named like one."""
+    path = Path(program)
+    return program.endswith(SUFFIX) or (path.is_file() and is_trace(path))
 
 
 def diff(left: Path, right: Path) -> Comparison:
@@ -132,8 +142,9 @@ def trace(asked: Asked, output: Path | None, progress: Progress, *, validate: bo
     library, probe = _program(asked)
     _selectors(asked.steering)
     like = opened(asked.like) if asked.like else None
+    _together(asked, validate)
     if output is not None:
-        state.check_output(output)
+        _check_output(output)
     with benched(asked, (asked.runtime,)) as bench:
         tracer = Tracer(bench, asked.runtime, _scope(asked, library, like), asked.timeout)
         progress(f"{probe.spec} under {asked.runtime}")
@@ -143,12 +154,44 @@ def trace(asked: Asked, output: Path | None, progress: Progress, *, validate: bo
                 f"nothing-recorded: {probe.spec} makes no call of torch's in Python that can be observed",
                 "name a program whose own source imports torch",
             )
+        if run.trace.unmet:
+            raise UsageError(f"no call {', '.join(run.trace.unmet)} came by", _LIST)
         if output is not None:
-            shutil.copyfile(run.file, output)
+            _keep(run.file, output)
         if not validate:
             return Recorded(run.trace, run)
         progress("trying whether the trace is true and complete")
         return Recorded(run.trace, run, tracer.checked(library, probe, run.trace))
+
+
+def _together(asked: Asked, validate: bool) -> None:
+    """See that what was asked for goes together."""
+    steering = asked.steering
+    chosen = [f"--{n}" for n in ("zoom", "stop_at", "substitute") if getattr(steering, n)]
+    names = [name.replace("_", "-") for name in chosen]
+    if asked.like and names:
+        raise UsageError(f"--like does not go together with {names[0]}", "leave out one of them")
+    if validate and (asked.like or {"--stop-at", "--substitute"} & set(names)):
+        raise UsageError("--validate tries a program as it is", "leave out --like, --stop-at and --substitute")
+
+
+def _check_output(output: Path) -> None:
+    """See that a trace can be put there, and that nothing else is lost by it."""
+    state.check_output(output)
+    if output.is_file() and output.stat().st_size and not is_trace(output):
+        raise UsageError(f"{output} is no trace, and is not overwritten", "name another file")
+
+
+def _keep(file: Path, output: Path) -> None:
+    """Put a trace in its place, whole or not at all."""
+    handle, name = tempfile.mkstemp(dir=output.resolve().parent, prefix=f".{output.name}.")
+    os.close(handle)
+    try:
+        shutil.copyfile(file, name)
+        os.replace(name, output)
+    except BaseException:
+        os.unlink(name)
+        raise
 
 
 def with_values(asked: Asked) -> Asked:
@@ -249,7 +292,10 @@ def substitution(text: str) -> tuple[str, Encoded]:
         return selector, _array(Path(value))
     if value.endswith(SUFFIX):
         other = opened(Path(value))
-        return selector, other.events[numbers(other, selector)[0] - 1].value
+        event = other.events[numbers(other, selector)[0] - 1]
+        if event.what != "call" or any(not isinstance(t[3], bytes) for t in tensors(event.value)):
+            raise UsageError(f"{value} has no whole result of {selector}", "record it with --record values")
+        return selector, event.value
     try:
         return selector, encoded(ast.literal_eval(value))
     except (ValueError, SyntaxError) as error:
@@ -270,8 +316,9 @@ def encoded(value: Any) -> Encoded:
     Raises:
         UsageError: it cannot be handed over.
     """
-    if isinstance(value, np.ndarray):
-        return ("T", str(value.dtype), value.shape, np.ascontiguousarray(value).tobytes(), "cpu", False)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        native = np.ascontiguousarray(value.astype(value.dtype.newbyteorder("=")))
+        return ("T", str(native.dtype), native.shape, native.tobytes(), "cpu", False)
     if isinstance(value, list | tuple | set):
         return ({list: "L", tuple: "t", set: "s"}[type(value)], [encoded(v) for v in value])
     if isinstance(value, dict):
@@ -326,7 +373,7 @@ def _judged(number: int, event: Event, cannot: str, home: Runtime, sides: dict[R
     if cannot:
         return Judged(number, event, cannot, (), (), "cannot")
     became = tuple((runtime, done[number]) for runtime, done in sides.items())
-    reasons = [str(b.value) for _, b in became if b.how == "cannot"]
+    reasons = [b.reason for r, b in became if b.how == CANNOT or (b.how == UNPREPARED and r is home)]
     if reasons:
         return Judged(number, event, reasons[0], became, (), "cannot")
     found = ((runtime, disagrees(event, b)) for runtime, b in became)

@@ -57,7 +57,8 @@ def comparison(found: Comparison) -> str:
         lines += ["", f"outcome: A {clean(found.outcome.expected)}", f"         B {clean(found.outcome.actual)}"]
     if found.random_apart:
         lines += ["", "Both drew random numbers of their own. Give B those of A: migrate-lens trace ... --like A"]
-    return "\n".join([*lines, "", "They are the same." if found.same else "They differ."]) + "\n"
+    apart = "" if found.values_compared else " in structure; values were not compared"
+    return "\n".join([*lines, "", f"They are the same{apart}." if found.same else "They differ."]) + "\n"
 
 
 def _divergences(found: Comparison, ours: dict[int, int], theirs: dict[int, int]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from migrate_lens.compare.comparison import outcome_difference
 from migrate_lens.events import Ending, Trace
 from migrate_lens.library import discover
 from migrate_lens.model import Level, Library, Probe, Runtime
-from migrate_lens.replaying import Became, Replayer, alone, disagrees, replayable
+from migrate_lens.replaying import CANNOT, UNPREPARED, Became, Replayer, alone, disagrees, replayable
 from migrate_lens.trace.bench import Bench, Run, Setting, Steering
 
 _REASONS = 3
@@ -205,6 +205,9 @@ class Tracer:
         whole = self.run(library, probe, Steering(Level.STRUCTURE, zoom="all")).trace
         if not _same_calls(trace, whole):
             return Check("completeness", Standing.UNVERIFIED, "the program makes other calls when looked below")
+        if whole.apart:
+            said = "the program does things in other threads or processes, which cannot be looked below"
+            return Check("completeness", Standing.UNVERIFIED, said)
         names = Counter(op.name for op in whole.loose)
         total, below = (Counter(side) for side in whole.counted)
         if not names:
@@ -226,7 +229,7 @@ def _same_calls(one: Trace, other: Trace) -> bool:
 
 
 def _replay_check(trace: Trace, wanted: int, done: Mapping[int, Became], unable: dict[int, str]) -> Check:
-    unable = unable | {n: str(b.value) for n, b in done.items() if b.how == "cannot"}
+    unable = unable | {n: b.reason for n, b in done.items() if b.how in (CANNOT, UNPREPARED)}
     for number, became in sorted(done.items()):
         found = disagrees(trace.events[number - 1], became) if number not in unable else None
         if found is not None:

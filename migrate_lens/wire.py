@@ -46,10 +46,17 @@ class Journal:
         self._map[4 : 4 + len(MAGIC)] = MAGIC
         self._end = HEADER
         self._left = 0
+        self._muted = False
         self.written = 0
+
+    def mute(self) -> None:
+        """Write nothing from now on: in a process that was forked off, or when nobody records any more."""
+        self._muted = True
 
     def write(self, frame: tuple[Any, ...]) -> None:
         """Append one frame; it is in the file when this returns."""
+        if self._muted:
+            return
         try:
             payload = marshal.dumps(frame, MARSHAL_VERSION)
         except ValueError:
@@ -67,6 +74,8 @@ class Journal:
 
     def enter(self, node: int) -> None:
         """Note the node in flight."""
+        if self._muted:
+            return
         _LENGTH.pack_into(self._map, 0, node)
 
     @property

@@ -34,9 +34,10 @@ def _token(event: Event) -> Hashable:
 
 
 def same_source(want: Trace, got: Trace) -> bool:
-    """Whether the modules that both traces know have the same observed places in both."""
+    """Whether both traces know a module, and those that both know have the same observed places in both."""
     ours, theirs = _modules(want), _modules(got)
-    return all(ours[name] == theirs[name] for name in ours.keys() & theirs.keys())
+    common = ours.keys() & theirs.keys()
+    return bool(common) and all(ours[name] == theirs[name] for name in common)
 
 
 def _modules(trace: Trace) -> dict[str, list[tuple[object, ...]]]:

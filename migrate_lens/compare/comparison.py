@@ -9,6 +9,7 @@ from migrate_lens.compare.divergences import Divergence, diverges
 from migrate_lens.compare.outcome import disagreement, ending_said
 from migrate_lens.encoded import Difference, difference
 from migrate_lens.events import Ending, Event, Trace
+from migrate_lens.model import Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,11 @@ class Comparison:
         return not (
             self.hard or self.outcome or len(self.aligned) != max(len(self.left.events), len(self.right.events))
         )
+
+    @property
+    def values_compared(self) -> bool:
+        """Whether both hold values; a trace of structure alone says nothing of them."""
+        return all(t.about.get("level") != Level.STRUCTURE for t in (self.left, self.right))
 
     @property
     def random_apart(self) -> bool:

@@ -33,6 +33,12 @@ def limits(trace: Trace) -> tuple[Limit, ...]:
 def _limits(trace: Trace) -> Iterator[Limit]:
     for name, why in trace.refused:
         yield Limit("module-not-observed", f"{name}: {why}", "give its source as plain Python")
+    if "forked" in trace.apart:
+        said = f"the program forked {trace.apart.count('forked')} time(s): what the new processes do is not recorded"
+        yield Limit("child-process-not-observed", said, "let it work in one process: num_workers=0 for data loaders")
+    if "threads" in trace.apart:
+        said = "operators below calls in other threads are not seen; the calls are"
+        yield Limit("threads-not-looked-below", said, "run what is to be looked below in the main thread")
     if trace.about.get("level") != Level.STRUCTURE:
         yield from _values(trace.events)
     yield from _opaque(trace.events)

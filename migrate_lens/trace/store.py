@@ -34,6 +34,8 @@ class _Reader:
         self.about: dict[str, Any] = {}
         self.ops: dict[int, list[Op]] = {}
         self.states: dict[int, tuple[Encoded, bool]] = {}
+        self.unmet: list[str] = []
+        self.apart: list[str] = []
         self.counted: tuple[dict[str, int], dict[str, int]] = ({}, {})
 
     def read(self, in_flight: int, frames: list[tuple[Any, ...]]) -> Trace:
@@ -44,6 +46,7 @@ class _Reader:
             tuple(self.events), self.ending, self.places.get(in_flight), tuple(self.places.values()), self.values,
             tuple(users), tuple(refused), tuple(self.answers), tuple(self.failures),
             self.gradients, self.about, tuple(self.ops.get(0, ())), self.counted,
+            tuple(self.unmet), tuple(self.apart),
         )  # fmt: skip
 
     def _one(self, frame: tuple[Any, ...]) -> None:
@@ -69,6 +72,10 @@ class _Reader:
             self.about = frame[1]
         elif kind == "op":
             self.ops.setdefault(frame[1], []).append(Op(frame[2], frame[3]))
+        elif kind == "unmet":
+            self.unmet = frame[1]
+        elif kind in ("forked", "threads"):
+            self.apart.append(kind)
         elif kind == "counted":
             self.counted = (frame[1], frame[2])
         elif kind == "state":

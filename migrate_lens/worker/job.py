@@ -24,7 +24,7 @@ from migrate_lens.worker.loaders import watch
 from migrate_lens.worker.nodes import CALL, Node
 from migrate_lens.worker.recorder import Recorder
 from migrate_lens.worker.replay import replay
-from migrate_lens.worker.steering import Steered, Stopped
+from migrate_lens.worker.steering import Steered
 
 _OURS = str(Path(__file__).resolve().parent)
 
@@ -101,6 +101,8 @@ def run(job: Job, backend: Backend, seed: Any) -> None:
     """
     journal = Journal(job["trace"])
     journal.write(("about", job["about"]))
+    # A process that the program forks off shares the file, and its end of it: it must not write there.
+    os.register_at_fork(after_in_child=journal.mute, after_in_parent=lambda: journal.write(("forked",)))
     recorder = _recorder(job, backend, journal)
     recorder.gradients = job["gradients"]
     if job["kernel_log"]:
@@ -124,8 +126,6 @@ def run(job: Job, backend: Backend, seed: Any) -> None:
             has = value is not _NOTHING
             encoded = backend.in_full(backend.encode, value) if has else None
             journal.write(("outcome", "finished", encoded, has))
-    except Stopped:
-        journal.write(("outcome", "stopped", None, []))
     except SystemExit as error:
         journal.write(("outcome", "exited", error.code if isinstance(error.code, int | None) else str(error.code), []))
     except BaseException as error:  # noqa: BLE001 - the worker's edge: a program may raise anything, and that is its outcome
@@ -266,9 +266,9 @@ def _pytest(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
             error = call.excinfo.value
             recorder.journal.write(("module failed", node.nodeid, failure_of(error), _frames(error)))
 
-    code = pytest.main(
-        ["-q", "-p", "no:cacheprovider", "--assert=plain", job["path"] or job["spec"]], plugins=[Collect()]
-    )
+    _, colons, node = job["spec"].partition("::")
+    target = job["path"] + colons + node if job["path"] else job["spec"]
+    code = pytest.main(["-q", "-p", "no:cacheprovider", "--assert=plain", target], plugins=[Collect()])
     if int(code) not in (0, 1):
         raise SystemExit(int(code))
     return outcomes

@@ -2,8 +2,9 @@
 
 In, one frame a call: ``("replay", index, source, given, state, training)``. ``source`` makes the call and leaves what
 came of it in ``result``; in it ``given[i]`` is the i-th recorded input and ``restored(layer)`` gives a layer the
-recorded parameters. Out, one frame a call: ``("replayed", index, "value" | "raise" | "cannot", encoded)``, and before
-it an ``("op", index, name, encoded)`` for each low-level operator, where they are asked for.
+recorded parameters. Out, one frame a call: ``("replayed", index, how, encoded)`` with ``how`` one of ``value``,
+``raise``, ``unprepared`` (what the call needs raised) and ``cannot``, and before it an ``("op", index, name, encoded)``
+for each low-level operator, where they are asked for.
 """
 
 from __future__ import annotations
@@ -37,17 +38,26 @@ def _one(backend: Backend, source: str, given: Any, state: Any, training: bool, 
     def restored(layer: Any) -> Any:
         return _restored(backend, layer, state, training)
 
+    prepare, _, call = source.rpartition("\n\n")
+    how = "unprepared"
     try:
-        space = {"given": [build(backend, value) for value in given], "restored": restored}
-        prepare, _, call = source.rpartition("\n\n")
+        space = {"given": [_given(backend, value) for value in given], "restored": restored}
         exec(prepare, space)
+        how = "raise"
         with zooming.open() if zooming else contextlib.nullcontext():
             exec(call, space)
+        return "value", backend.encode(space["result"])
     except CannotBuildError as error:
         return "cannot", str(error)
     except Exception as error:  # noqa: BLE001 - the worker's edge: whatever the call raises is what became of it
-        return "raise", failure_of(error)
-    return "value", backend.encode(space["result"])
+        return how, failure_of(error)
+
+
+def _given(backend: Backend, value: Any) -> Any:
+    """A recorded input; one that requires a gradient is no leaf, since a leaf may not be written in place."""
+    made: Any = build(backend, value)
+    leaf = isinstance(made, backend.tensor) and backend.differentiable(made)
+    return made.clone() if leaf else made
 
 
 def _restored(backend: Backend, layer: Any, state: Any, training: bool) -> Any:

@@ -1,8 +1,10 @@
 """A recorder that a user steers: zooms below chosen calls, stops at one, hands a given value over for others.
 
-In: selectors (see ``migrate_lens.selector``) and values. Out: the frames of ``worker.recorder``, and two more:
+In: selectors (see ``migrate_lens.selector``) and values. Out: the frames of ``worker.recorder``, and these:
 
 ====================================  ================================================================================
+``("unmet", selectors)``              calls that were named and did not come
+``("threads",)``                      a thread began, in which operators are not seen
 ``("op", node, name, encoded)``       a low-level operator ran below the call at a node; 0: below no recorded call
 ``("counted", all, below)``           kernels that ran by the framework's own count, and those of them below a call
 ====================================  ================================================================================
@@ -11,6 +13,8 @@ In: selectors (see ``migrate_lens.selector``) and values. Out: the frames of ``w
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -27,10 +31,6 @@ from migrate_lens.worker.zoom import ZOOMS
 ALL = "all"
 SUBSTITUTED = "substituted"
 _OURS = -1
-
-
-class Stopped(BaseException):
-    """The call at which the program was to stop has ended; not an ``Exception``, so that programs let it pass."""
 
 
 class Steered(Recorder):
@@ -66,12 +66,22 @@ class Steered(Recorder):
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """With ``all``, operators outside any call are seen too, and all are counted."""
-        if not self._all:
+        if self._all:
+            sys.addaudithook(self._heard)
+            with self._zoom.open():
+                yield
+            self.journal.write(("counted", self._zoom.counted(), dict(self._tally)))
+        else:
             yield
-            return
-        with self._zoom.open():
-            yield
-        self.journal.write(("counted", self._zoom.counted(), dict(self._tally)))
+        counters = [self._stop, self._zoomed, *(counter for counter, _ in self._values)]
+        unmet = [c.selector.text for c in counters if c is not None and c.waiting]
+        if unmet:
+            self.journal.write(("unmet", unmet))
+
+    def _heard(self, event: str, _: Any) -> None:
+        """Note that a thread begins: what is dispatched in it cannot be seen from here."""
+        if event == "_thread.start_new_thread":
+            self.journal.write(("threads",))
 
     def _note_state(self, number: int, visit: int, sub: str, layer: Any) -> None:
         """Write a layer's state whenever it is not what was written last, so that the call can be made again."""
@@ -128,7 +138,19 @@ class Steered(Recorder):
         finally:
             self._where.pop()
             if stopping:
-                raise Stopped
+                self._end_here()
+
+    def _end_here(self) -> None:
+        """End the program in the middle of whatever it is doing, in any of its threads."""
+        self.journal.write(("outcome", "stopped", None, []))
+        self.journal.close()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+    def starred(self, number: int, module: str, loaded: Any) -> dict[str, Any]:
+        with self._meeting(number, f"{module}.__all__"):
+            return super().starred(number, module, loaded)
 
     def _comes(self, counter: Counter | None, number: int, api: str) -> bool:
         node = self.nodes[number]

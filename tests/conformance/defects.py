@@ -126,5 +126,7 @@ DEFECTS: dict[str, tuple[Callable[[Trace], Trace], Capability]] = {
     "calls lost in a crash": (lambda t: replace(t, events=t.events[:-1]), Capability.STREAMING),
     "values where none are wanted": (tensors_of(_leaky), Capability.STRUCTURE),
     "lost operators": (each(lambda e: replace(e, ops=())), Capability.LOW_LEVEL),
+    "a lost loader": (_dropped("torch.Tensor.mul"), Capability.DATA_LOADER),
+    "invented values of a sparse tensor": (tensors_of(_leaky), Capability.SPARSE),
     "a wrong input": (each(lambda e: replace(e, inputs=(*e.inputs, 1.0))), Capability.REPLAY),
 }

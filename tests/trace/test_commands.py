@@ -116,9 +116,12 @@ def test_a_program_goes_on_with_what_it_is_handed(shell: Shell) -> None:
     call = next(c for c in found["calls"] if c["handed"])
     assert (call["api"], call["handed"]) == ("torch.nn.BatchNorm1d", "substituted")
     assert found["outcome"]["said"] == "tensor[] float32 0."
-    shell("trace", "program.py", "-o", "t.trace", "--record", "values")
-    handed = ["--substitute", "torch.nn.BatchNorm1d=int", "--runtime", "paddle"]
-    assert shell("trace", "program.py", *handed)[0] == 2
+    assert shell("trace", "program.py", "--substitute", "torch.nn.BatchNorm1d=int", "--runtime", "paddle")[0] == 2
+    Path("other.py").write_text("import torch\nx = torch.full([2, 2], 3.0)\nresult = x.sum()\n")
+    shell("trace", "other.py", "-o", "t.trace", "--record", "values")
+    Path("third.py").write_text("import torch\nx = torch.full([2, 2], 5.0)\nresult = x.sum()\n")
+    _, found = shell.json("trace", "third.py", "--substitute", "torch.full=t.trace")
+    assert found["outcome"]["said"] == "tensor[] float32 12."
     missing = "torch.nn.BatchNorm1d=None"
     _, found = shell.json("trace", "program.py", "--runtime", "paddle", "--substitute", missing)
     assert found["outcome"]["said"] == "TypeError"
@@ -176,15 +179,68 @@ def test_a_trace_is_tried_before_it_is_believed(shell: Shell) -> None:
         (["trace", "gone.trace"], "cannot read gone.trace"),
         (["diff", "program.py", "program.py"], "is no trace"),
         (["trace", "program.py", "--format", "yaml"], "no format 'yaml'"),
+        (["trace", "empty.py", "-o", "program.py"], "is no trace, and is not overwritten"),
+        (["trace", "program.py", "--stop-at", "torch.rleu"], "no call torch.rleu came by"),
+        (["trace", "program.py", "--validate", "--stop-at", "torch.ones"], "tries a program as it is"),
+        (["trace", "damaged.trace"], "is damaged"),
     ],
 )
 def test_a_mistake_is_said_in_one_line_with_a_remedy(shell: Shell, arguments: list[str], said: str) -> None:
     Path("empty.py").write_text("print('no torch here')\n")
+    frame = b"\x02\x00\x00\x00\xff\xff"
+    Path("damaged.trace").write_bytes(b"\0\0\0\0MLTRACE1\0\0\0\0" + frame)
     code, out, err = shell(*arguments)
     assert code == 2
     assert out == ""
     assert said in err.splitlines()[0]
     assert err.splitlines()[1].startswith("  try: ")
+
+
+def test_a_node_of_a_test_file_is_that_test_alone(shell: Shell) -> None:
+    Path("test_two.py").write_text(
+        "import torch\ndef test_one():\n    assert torch.relu(torch.ones(1)) == 1\n"
+        "def test_two():\n    assert torch.exp(torch.zeros(1)) == 1\n"
+    )
+    _, found = shell.json("trace", "test_two.py::test_one")
+    apis = [c["api"] for c in found["calls"]]
+    assert "torch.relu" in apis
+    assert "torch.exp" not in apis
+    _, found = shell.json("trace", "test_two.py::test_one", "--stop-at", "torch.relu")
+    assert (found["calls"][-1]["api"], found["outcome"]["how"]) == ("torch.relu", "stopped")
+
+
+def test_processes_that_a_program_forks_do_not_write_into_its_trace(shell: Shell) -> None:
+    Path("forks.py").write_text(
+        "import os\nimport torch\nx = torch.ones(2)\nchild = os.fork()\n"
+        "for i in range(40):\n    x = torch.tanh(x) if child == 0 else torch.relu(x)\n"
+        "if child == 0:\n    os._exit(0)\nos.waitpid(child, 0)\nresult = x\n"
+    )
+    _, found = shell.json("trace", "forks.py")
+    apis = [c["api"] for c in found["calls"]]
+    assert (apis.count("torch.relu"), apis.count("torch.tanh")) == (40, 0)
+    assert found["outcome"]["how"] == "finished"
+    assert [x["code"] for x in found["limits"]] == ["child-process-not-observed"]
+
+
+def test_a_training_loop_is_not_called_wrong(shell: Shell) -> None:
+    Path("train.py").write_text(
+        "import torch\ntorch.manual_seed(0)\nlayer = torch.nn.Linear(2, 1)\nlayer.train()\n"
+        "steps = torch.optim.SGD(layer.parameters(), lr=0.1)\nw = torch.ones(2, requires_grad=True)\n"
+        "for _ in range(2):\n    y = w * 2.0\n    y.add_(1.0)\n    loss = layer(y).sum()\n"
+        "    steps.zero_grad()\n    loss.backward()\n    steps.step()\nresult = loss\n"
+    )
+    code, found = shell.json("trace", "train.py", "--validate")
+    assert code == 0
+    assert found["validation"]["standing"] in ("verified", "unverified")
+    _, found = shell.json("trace", "train.py", "--replay", "all")
+    assert not [c for c in found["calls"] if c["verdict"] == "not reproduced"]
+
+
+def test_traces_without_values_are_the_same_in_structure_only(shell: Shell) -> None:
+    for level in ("structure", "values"):
+        shell("trace", "program.py", "-o", f"{level}.trace", "--record", level)
+    code, out, _ = shell("diff", "structure.trace", "values.trace")
+    assert (code, out.splitlines()[-1]) == (0, "They are the same in structure; values were not compared.")
 
 
 def test_a_crash_keeps_the_calls_before_it_and_names_the_one_in_flight(shell: Shell) -> None:
@@ -224,6 +280,27 @@ def test_a_block_is_recorded_in_ones_own_process_and_leaves_no_mark(tmp_path: Pa
         "print(json.dumps([[e.api for e in done.trace.events], clean, same,"
         " [l.code for l in done.limits], [l.code for l in again.limits]]))\n"
     )
+    (tmp_path / "odd.py").write_text(
+        "import torch\nf, g = (lambda x: torch.relu(x)), (lambda x: torch.exp(x))\n"
+        "def make():\n    def inner(x):\n        return torch.exp(x)\n    return inner\n"
+        "def many(x):\n    for i in range(2):\n        yield torch.relu(x)\n"
+    )
+    (tmp_path / "use_odd.py").write_text(
+        "import migrate_lens, odd\nzero = odd.torch.zeros(1)\n"
+        "with migrate_lens.record() as done:\n    a, b = odd.f(zero), odd.g(zero)\n"
+        "    inner, left = odd.make(), odd.many(zero)\n    next(left)\n"
+        "    try:\n        with migrate_lens.record():\n            pass\n"
+        "    except Exception as error:\n        said = str(error)\n"
+        "print(a.item(), b.item(), inner(zero).item(), next(left).item(), said)\n"
+        "print([e.api for e in done.trace.events])\n"
+    )
+    odd = subprocess.run(
+        [sys.executable, "use_odd.py"], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300
+    )
+    assert odd.stdout.splitlines() == [
+        "0.0 1.0 1.0 0.0 a block of this process is being recorded already",
+        "['torch.relu', 'torch.exp', 'torch.relu']",
+    ]
     done = subprocess.run(
         [sys.executable, "use.py"], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300
     )

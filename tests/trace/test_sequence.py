@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import random
-import time
 from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from migrate_lens.compare import sequence
 from migrate_lens.compare.sequence import match
 
 TOKENS = st.lists(st.integers(0, 3), max_size=14)
@@ -63,18 +63,22 @@ def test_a_hundred_thousand_calls_with_one_per_cent_of_edits_are_aligned_right(s
     assert len(true - set(pairs)) <= 20
 
 
-def test_time_is_near_linear_in_the_number_of_calls() -> None:
-    def seconds(count: int) -> float:
-        left, right, _ = edited(count, 7)
-        best = []
-        for _ in range(3):
-            start = time.process_time()
-            match(left, right)
-            best.append(time.process_time() - start)
-        return min(best)
+def test_work_is_near_linear_in_the_number_of_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    widths: list[int] = []
+    plain = sequence._window
 
-    # Four times the calls in at most eight times the time: quadratic work would take sixteen times.
-    assert seconds(200_000) < 8 * seconds(50_000)
+    def counted(left: list[int], right: list[int], *, whole: bool) -> list[tuple[int, int]]:
+        widths.append(len(left) * len(right))
+        return plain(left, right, whole=whole)
+
+    monkeypatch.setattr(sequence, "_window", counted)
+
+    def work(count: int) -> int:
+        widths.clear()
+        match(*edited(count, 7)[:2])
+        return sum(widths)
+
+    assert work(200_000) < 6 * work(50_000)  # four times the calls; quadratic work would be sixteen times as much
 
 
 def test_a_block_longer_than_any_window_is_passed() -> None:
