@@ -2,9 +2,10 @@
 
 usage: python benchmarks/trace.py MODELS.jsonl [--rounds N] [--torchlens-python P]
 
-Each model of MODELS.jsonl, and the three larger ones of benchmarks/cost.py, runs plain and traced in turns, in forks of
-warm workers: the whole program (import, making the model, passes), and its forward passes alone (CPU seconds). With an
-interpreter that has TorchLens (benchmarks/requirements-torchlens.txt), the same forward passes are logged with it too.
+Each model of MODELS.jsonl, and the three larger ones of benchmarks/cost.py, runs plain and traced in turns, in forks
+of warm workers: the whole program (import, making the model, one pass; wall seconds), and its forward passes alone,
+repeated (CPU seconds). With an interpreter that has TorchLens (benchmarks/requirements-torchlens.txt), the same forward
+passes are traced with it too.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def seconds(run, times):
         run()
     return (time.process_time() - start) / times
 plain = seconds(lambda: model(*inputs), {repeats})
-logged = seconds(lambda: torchlens.log_forward_pass(model, inputs), 3)
+logged = seconds(lambda: torchlens.trace(model, inputs), 3)
 print(logged / plain)
 """
 
@@ -74,6 +75,14 @@ def run(bench: Bench, subject: Subject, folder: Path, runtime: Runtime, level: L
     return bench.run(setting, runtime, probe, observe=level is not None, steering=Steering(level) if level else None)
 
 
+def whole_run(bench: Bench, subject: Subject, runtime: Runtime, level: Level | None) -> Run:
+    """The model's module as a probe: imported, made, run once."""
+    library = discover(subject.folder / f"{subject.module}.py", [f"{subject.module}:make"])
+    setting = Setting(library, dict.fromkeys(Runtime, (subject.folder,)), (subject.module,), 300.0)
+    steering = Steering(level) if level else None
+    return bench.run(setting, runtime, library.probes[0], observe=level is not None, steering=steering)
+
+
 def row(bench: Bench, subject: Subject, folder: Path, runtime: Runtime, rounds: int) -> str:
     """Ratios of the whole run and of the forward passes, for each level; bytes a call of a structure trace."""
     whole: dict[Level | None, list[float]] = {level: [] for level in (None, *Level)}
@@ -84,7 +93,7 @@ def row(bench: Bench, subject: Subject, folder: Path, runtime: Runtime, rounds: 
             done = run(bench, subject, folder, runtime, level)
             if not done.trace.ending.has_value:
                 return "it stops at a gap"
-            whole[level].append(done.fate.seconds)
+            whole[level].append(whole_run(bench, subject, runtime, level).fate.seconds)
             forward[level].append(float(done.trace.ending.value))
             if level is Level.STRUCTURE:
                 size = done.file.stat().st_size / len(done.trace.events)

@@ -22,6 +22,7 @@ MAGIC = b"MLTRACE1"
 BACKWARD_PASS = "__backward__"
 _LENGTH = struct.Struct("<I")
 _FIRST_SIZE = 1 << 20
+_LARGE = 1 << 15
 _RESIDENT = 1 << 24  # bytes of a trace that stay in memory; what is older is in the file alone
 
 
@@ -65,7 +66,10 @@ class Journal:
         end = self._end + 4 + length
         if end + 4 > self._size:
             self._grow(end + 4)
-        self._map[self._end + 4 : end] = payload
+        if length > _LARGE:
+            os.pwrite(self._fd, payload, self._end + 4)  # the same pages, without a page fault for each
+        else:
+            self._map[self._end + 4 : end] = payload
         _LENGTH.pack_into(self._map, self._end, length)
         self._end = end
         if end - self._left > _RESIDENT:
