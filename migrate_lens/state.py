@@ -103,10 +103,30 @@ def write(path: Path, text: str) -> None:
     if path.exists() and not path.is_file():
         path.write_text(text, encoding="utf-8", errors="backslashreplace")  # /dev/stdout, a pipe: never rename over it
         return
+    with _whole(path) as name:
+        Path(name).write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+
+
+def copy(source: Path, path: Path) -> None:
+    """Copy a file whole or not at all, with the mode of a file that was made there.
+
+    Raises:
+        OSError: the folder of ``path`` is missing or cannot be written.
+    """
+    if path.exists() and not path.is_file():
+        path.write_bytes(source.read_bytes())
+        return
+    with _whole(path.resolve()) as name:
+        shutil.copyfile(source, name)
+
+
+@contextlib.contextmanager
+def _whole(path: Path) -> Iterator[str]:
+    """A temporary file beside a path, put in its place at the end and gone if anything goes wrong."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
     try:
-        with open(handle, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
-            stream.write(text)
+        yield name
         os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)
     except BaseException:

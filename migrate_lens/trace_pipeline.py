@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +21,7 @@ from migrate_lens.library import discover
 from migrate_lens.model import Level, Library, Probe, Runtime
 from migrate_lens.replaying import CANNOT, UNPREPARED, Became, Replayer, alone, disagrees, replayable
 from migrate_lens.selector import Counter, parse
-from migrate_lens.trace.bench import Bench, Run, Steering
+from migrate_lens.trace.bench import Bench, Steering
 from migrate_lens.trace.store import load
 from migrate_lens.trace.worker import Worker
 from migrate_lens.tracer import Tracer, Validation
@@ -65,10 +63,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A trace, how its run ended, and whether it can be believed."""
+    """A trace, and whether it can be believed."""
 
     trace: Trace
-    run: Run
     validation: Validation | None = None
 
 
@@ -157,11 +154,11 @@ def trace(asked: Asked, output: Path | None, progress: Progress, *, validate: bo
         if run.trace.unmet:
             raise UsageError(f"no call {', '.join(run.trace.unmet)} came by", _LIST)
         if output is not None:
-            _keep(run.file, output)
+            state.copy(run.file, output)
         if not validate:
-            return Recorded(run.trace, run)
+            return Recorded(run.trace)
         progress("trying whether the trace is true and complete")
-        return Recorded(run.trace, run, tracer.checked(library, probe, run.trace))
+        return Recorded(run.trace, tracer.checked(library, probe, run.trace))
 
 
 def _together(asked: Asked, validate: bool) -> None:
@@ -180,18 +177,6 @@ def _check_output(output: Path) -> None:
     state.check_output(output)
     if output.is_file() and output.stat().st_size and not is_trace(output):
         raise UsageError(f"{output} is no trace, and is not overwritten", "name another file")
-
-
-def _keep(file: Path, output: Path) -> None:
-    """Put a trace in its place, whole or not at all."""
-    handle, name = tempfile.mkstemp(dir=output.resolve().parent, prefix=f".{output.name}.")
-    os.close(handle)
-    try:
-        shutil.copyfile(file, name)
-        os.replace(name, output)
-    except BaseException:
-        os.unlink(name)
-        raise
 
 
 def with_values(asked: Asked) -> Asked:

@@ -66,6 +66,7 @@ def test_a_trace_lists_its_calls_with_loops_folded_and_is_left_where_it_was_aske
     assert code == 0
     assert again.splitlines()[2:] == out.splitlines()[2:]
     assert sorted(p.name for p in Path().iterdir()) == ["program.py", "t.trace"]
+    assert Path("t.trace").stat().st_mode == Path("program.py").stat().st_mode
 
 
 def test_two_runtimes_are_held_against_each_other(shell: Shell) -> None:
