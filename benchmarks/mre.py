@@ -25,11 +25,11 @@ from migrate_lens.classify import classify
 from migrate_lens.investigate import baseline, investigate
 from migrate_lens.library import discover
 from migrate_lens.model import Gap, Outcome, Runtime, Stage
+from migrate_lens.remedies.cleanroom import CleanRoom
 from migrate_lens.remedies.fixing import NoReplacement, Replacement, agrees, find
 from migrate_lens.remedies.patches import Comment, patched
 from migrate_lens.remedies.reproduce import Case, NotReproduced, Reproduced, reproduce
 from migrate_lens.remedies.synthesis import Recording, recording
-from migrate_lens.remedies.verify import verify
 from migrate_lens.remedy_lab import BenchLab
 from migrate_lens.trace.bench import Bench, Setting
 from migrate_lens.trace.worker import Worker
@@ -59,7 +59,7 @@ class Made:
     holds: bool
 
 
-def one(bench: Bench, lab: BenchLab, path: Path) -> list[Made]:
+def one(bench: Bench, lab: BenchLab, room: CleanRoom, path: Path) -> list[Made]:
     gaps, heard = diagnose(bench, path)
     made = []
     for gap in gaps:
@@ -68,8 +68,7 @@ def one(bench: Bench, lab: BenchLab, path: Path) -> list[Made]:
         found = reproduce(case, heard, [path.read_text()], lab)
         holds = False
         if isinstance(found, Reproduced):
-            python = Path(sys.executable)
-            holds = verify({"mre.py": found.source}, "mre.py", python, python).holds(found.sign.what)
+            holds = room.verify({"mre.py": found.source}, "mre.py").holds(found.sign.what)
         made.append(Made(gap, found, time.monotonic() - start, busy() - used, holds))
     return made
 
@@ -130,18 +129,18 @@ def main() -> int:
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     if options.cpp:
-        return mre_native.measure(options.cases, options.only, options.every, options.cpp, options.checked)
+        return mre_native.measure(options.cases.resolve(), options.only, options.every, options.cpp.resolve(), options.checked)
     cases = [json.loads(line) for line in options.cases.read_text().splitlines() if line.strip()]
     cases = [c for c in cases if options.only in c["id"] and c["symptom"] != "agrees"][:: options.every]
     python = Path(sys.executable)
     with tempfile.TemporaryDirectory() as folder, Worker(python, "torch") as torch, Worker(python, "paddle") as paddle:
         bench = Bench(torch, paddle, Path(folder))
-        with BenchLab(bench, Path(folder)) as lab:
+        with BenchLab(bench, Path(folder)) as lab, CleanRoom(python, python) as room:
             if options.fix:
                 return fixes(bench, lab, options.cases.parent, cases)
             made = []
             for case in cases:
-                each = one(bench, lab, options.cases.parent / case["file"])
+                each = one(bench, lab, room, options.cases.parent / case["file"])
                 made.append((case, each))
                 for m in each:
                     said = "" if m.holds else "fails otherwise in clean processes"

@@ -15,13 +15,14 @@ from migrate_lens import state
 from migrate_lens.errors import StateError, UsageError
 from migrate_lens.remedies import issue as bodies
 from migrate_lens.remedies import kept, scoping
+from migrate_lens.remedies.cleanroom import CleanRoom
 from migrate_lens.remedies.machine import facts
 from migrate_lens.remedies.native import MAIN
 from migrate_lens.remedies.native_reproduce import NATIVE_LAYERS, projects, verified
 from migrate_lens.remedies.reproduce import LONGEST, NotReproduced, Reproduced, length, reproduce
 from migrate_lens.remedies.scrub import scrub
 from migrate_lens.remedies.synthesis import Recording, recording
-from migrate_lens.remedies.verify import IN_SCOPE, UNDER_PADDLE, CleanRun, Verdict, verify
+from migrate_lens.remedies.verify import IN_SCOPE, UNDER_PADDLE, CleanRun, Verdict
 from migrate_lens.remedy_lab import NAME, BenchLab
 from migrate_lens.trace.bench import Bench
 from migrate_lens.trace.store import load as load_trace
@@ -85,13 +86,14 @@ def issue(asked: Asked, progress: Progress) -> tuple[Done, ...]:
         raise UsageError(f"--lang {asked.language}: no such language", f"one of {', '.join(bodies.LANGUAGES)}")
     diagnosis = kept.load(asked.state)
     gaps = kept.chosen(diagnosis, asked.names, asked.everything)
-    maker = _Maker(asked, diagnosis, progress)
-    return tuple(maker.each(gaps))
+    with CleanRoom(diagnosis.python("torch"), diagnosis.python("paddle")) as room:
+        return tuple(_Maker(asked, diagnosis, room, progress).each(gaps))
 
 
 class _Maker:
-    def __init__(self, asked: Asked, diagnosis: kept.Diagnosis, progress: Progress) -> None:
+    def __init__(self, asked: Asked, diagnosis: kept.Diagnosis, room: CleanRoom, progress: Progress) -> None:
         self._asked = asked
+        self._room = room
         self._diagnosis = diagnosis
         self._progress = progress
         self._known = kept.emitted(asked.output)
@@ -130,12 +132,11 @@ class _Maker:
 
     def _scoped(self, gap: Mapping[str, Any]) -> Done:
         """A module that compat's scope names, and the program that imports it."""
-        torch, paddle = map(self._diagnosis.python, ("torch", "paddle"))
         texts = [text for text in kept.programs(self._diagnosis) if length(text) <= LONGEST]
         root = Path(self._diagnosis.report["library"]["root"])
         for files in (*scoping.packages(gap, root), *scoping.programs(texts, self._diagnosis.private)):
             self._progress(f"{gap['id']}: verifying a package in clean processes")
-            verdict = verify(files, NAME, torch, paddle, switch=IN_SCOPE)
+            verdict = self._room.verify(files, NAME, switch=IN_SCOPE)
             failure = verdict.paddle[0].failure
             if failure and verdict.holds(failure):
                 return self._kept(gap, files, NAME, verdict, failure, "raises", IN_SCOPE)
@@ -163,9 +164,8 @@ class _Maker:
 
     def _verified(self, gap: Mapping[str, Any], made: Reproduced) -> Done:
         self._progress(f"{gap['id']}: verifying in clean processes")
-        diagnosis = self._diagnosis
-        source = scrub(made.source, diagnosis.private)
-        verdict = verify({NAME: source}, NAME, diagnosis.python("torch"), diagnosis.python("paddle"))
+        source = scrub(made.source, self._diagnosis.private)
+        verdict = self._room.verify({NAME: source}, NAME)
         if not verdict.holds(made.sign.what):
             return Done(gap["id"], FAILED, f"in clean processes: {verdict.said}; the evidence stays in {kept.REPORT}")
         return self._kept(gap, {NAME: source}, NAME, verdict, made.sign.what, made.sign.how)

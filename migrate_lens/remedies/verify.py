@@ -1,4 +1,4 @@
-"""Files and two interpreters in; whether they pass under torch and fail under Paddle, in clean processes, out."""
+"""A command and a folder in; how a clean process ends in it out, and what all runs of a reproduction say together."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 TIMES = 3
-TIMEOUT, TIMEOUT_NATIVE = 120.0, 900.0
+TIMEOUT, TIMEOUT_NATIVE = 120.0, 900.0  # seconds
 # How anybody runs a file under Paddle's compat layer; nothing of ours is needed.
 UNDER_PADDLE = "import runpy, sys, paddle; paddle.enable_compat(); runpy.run_path(sys.argv[1], run_name='__main__')"
 # The same with compat for one package only.
@@ -74,24 +73,6 @@ def _same(one: str, other: str) -> bool:
     return one.rpartition(".")[2] == other.rpartition(".")[2]
 
 
-def verify(files: Mapping[str, str], main: str, torch: Path, paddle: Path, *, times: int = TIMES,
-           switch: str = UNDER_PADDLE) -> Verdict:  # fmt: skip
-    """Run a reproduction in clean processes, in an empty folder, several times on each side.
-
-    Args:
-        files: text by name.
-        main: the one to run.
-        torch: interpreter with torch.
-        paddle: interpreter with Paddle.
-        times: how often on each side.
-        switch: how compat is switched on.
-    """
-    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-        theirs = [pool.submit(_run, files, main, [str(paddle), "-c", switch, main]) for _ in range(times)]
-        ours = [pool.submit(_run, files, main, [str(torch), main]) for _ in range(times)]
-        return Verdict(tuple(f.result() for f in ours), tuple(f.result() for f in theirs))
-
-
 def run_files_under_paddle(files: Mapping[str, str], main: str, paddle: Path, switch: str = UNDER_PADDLE) -> CleanRun:
     """Run a project once under Paddle; compiling may take its time."""
     return next(runs_under_paddle(files, main, paddle, switch))
@@ -111,18 +92,13 @@ def runs_under_torch(files: Mapping[str, str], main: str, torch: Path) -> Iterat
 
 def _runs(files: Mapping[str, str], main: str, command: list[str]) -> Iterator[CleanRun]:
     with tempfile.TemporaryDirectory(prefix="migrate-lens-clean-", ignore_cleanup_errors=True) as folder:
-        _write(files, Path(folder))
+        written(files, Path(folder))
         while True:
             yield run_in(Path(folder), command, TIMEOUT_NATIVE)
 
 
-def _run(files: Mapping[str, str], main: str, command: list[str], limit: float = TIMEOUT) -> CleanRun:
-    with tempfile.TemporaryDirectory(prefix="migrate-lens-clean-") as folder:
-        _write(files, Path(folder))
-        return run_in(Path(folder), command, limit)
-
-
-def _write(files: Mapping[str, str], folder: Path) -> None:
+def written(files: Mapping[str, str], folder: Path) -> None:
+    """Write a project into a folder."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -138,7 +114,7 @@ def run_in(folder: Path, command: list[str], limit: float, paths: Sequence[Path]
         limit: seconds.
         paths: folders in which Python looks for modules first.
     """
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "GLOG_minloglevel": "3"}
+    environment = surroundings()
     if paths:
         environment["PYTHONPATH"] = os.pathsep.join(map(str, paths))
     try:
@@ -147,9 +123,27 @@ def run_in(folder: Path, command: list[str], limit: float, paths: Sequence[Path]
             stdin=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return CleanRun(_typed(command), None, "", "timeout")
-    output = (done.stdout + done.stderr).replace(f"{folder}/", "").replace(str(folder), ".")
-    return CleanRun(_typed(command), done.returncode, output, _failure(done.returncode, done.stderr))
+        return CleanRun(typed(command), None, "", "timeout")
+    return ended(folder, typed(command), done.returncode, done.stdout, done.stderr)
+
+
+def surroundings() -> dict[str, str]:
+    """The variables of a clean process: the user's own, and nothing is written beside the modules or about the run."""
+    return {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "GLOG_minloglevel": "3"}
+
+
+def ended(folder: Path, command: str, code: int | None, out: str, err: str) -> CleanRun:
+    """A run that is over.
+
+    Args:
+        folder: where it ran; it is left out of what is shown.
+        command: what was typed.
+        code: its exit status, negative for a signal, None where it did not end in time.
+        out: what it wrote to stdout.
+        err: what it wrote to stderr.
+    """
+    output = (out + err).replace(f"{folder}/", "").replace(str(folder), ".")
+    return CleanRun(command, code, output, "timeout" if code is None else _failure(code, err))
 
 
 def without(package: str) -> str:
@@ -164,7 +158,7 @@ def without(package: str) -> str:
     )
 
 
-def _typed(command: list[str]) -> str:
+def typed(command: list[str]) -> str:
     """The command as a person types it."""
     name, *rest = command
     shown = ["python", *(f'"{part}"' if " " in part else part for part in rest)]
