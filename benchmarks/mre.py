@@ -129,7 +129,9 @@ def main() -> int:
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     if options.cpp:
-        return mre_native.measure(options.cases.resolve(), options.only, options.every, options.cpp.resolve(), options.checked)
+        return mre_native.measure(
+            options.cases.resolve(), options.only, options.every, options.cpp.resolve(), options.checked
+        )
     cases = [json.loads(line) for line in options.cases.read_text().splitlines() if line.strip()]
     cases = [c for c in cases if options.only in c["id"] and c["symptom"] != "agrees"][:: options.every]
     python = Path(sys.executable)

@@ -2,7 +2,8 @@
 
 A trace is a sequence of frames, each four bytes of length and a ``marshal`` (version 4) payload, written to a
 memory-mapped file so that every frame before a crash survives it. A frame whose length is zero ends the file; a
-frame that is cut off is not read.
+frame that is cut off is not read. Large data is written once, from where the program has it: four bytes of ones, eight
+of length, the bytes. A later frame says ``("&", offset, length)`` in its place, and is read with the bytes in it.
 """
 
 from __future__ import annotations
@@ -11,9 +12,13 @@ import marshal
 import mmap
 import os
 import struct
+import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MARSHAL_VERSION = 4
 HEADER = 16
@@ -21,6 +26,8 @@ MAGIC = b"MLTRACE1"
 # Name of the module of a backward pass that the program does not make itself (see ``worker.backward``).
 BACKWARD_PASS = "__backward__"
 _LENGTH = struct.Struct("<I")
+_APART, _SIZE = b"\xff\xff\xff\xff", struct.Struct("<Q")
+_REFERENCE = "&"
 _FIRST_SIZE = 1 << 20
 _LARGE = 1 << 15
 _RESIDENT = 1 << 24  # bytes of a trace that stay in memory; what is older is in the file alone
@@ -47,7 +54,9 @@ class Journal:
         self._map[4 : 4 + len(MAGIC)] = MAGIC
         self._end = HEADER
         self._left = 0
+        self._apart = False  # what was written last went past the map
         self._muted = False
+        self._lock = threading.RLock()  # a signal's handler may come while this very thread writes
         self.written = 0
 
     def mute(self) -> None:
@@ -63,18 +72,47 @@ class Journal:
         except ValueError:
             payload = marshal.dumps(_plain(frame), MARSHAL_VERSION)
         length = len(payload)
-        end = self._end + 4 + length
+        with self._lock:
+            at = self._reserve(4 + length)
+            if length > _LARGE or self._apart:
+                os.pwritev(self._fd, (_LENGTH.pack(length), payload), at)  # the same pages, without a fault for each
+                self._apart = False
+            else:
+                self._map[at + 4 : at + 4 + length] = payload
+                _LENGTH.pack_into(self._map, at, length)
+        self.written += 1
+
+    def put(self, values: NDArray[Any]) -> Any:
+        """The data of an array, for a frame that is written later: its bytes, or where they are if they are many.
+
+        Args:
+            values: any shape, a dtype of numbers or bools; what a view leaves out is not written.
+
+        Returns:
+            None where nothing is written any more.
+        """
+        if values.nbytes <= _LARGE:
+            return values.tobytes()
+        if self._muted:
+            return None
+        view = values.ravel().view("u1").data
+        with self._lock:
+            at = self._reserve(12 + len(view))
+            done = os.pwritev(self._fd, (_APART, _SIZE.pack(len(view)), view), at) - 12
+            while done < len(view):  # one write takes 2 GB at most
+                done += os.pwrite(self._fd, view[done:], at + 12 + done)
+            self._apart = True
+        return (_REFERENCE, at + 12, len(view))
+
+    def _reserve(self, length: int) -> int:
+        """Where the next so many bytes go; what follows them is zero."""
+        at = self._end
+        self._end = end = at + length
         if end + 4 > self._size:
             self._grow(end + 4)
-        if length > _LARGE:
-            os.pwrite(self._fd, payload, self._end + 4)  # the same pages, without a page fault for each
-        else:
-            self._map[self._end + 4 : end] = payload
-        _LENGTH.pack_into(self._map, self._end, length)
-        self._end = end
-        if end - self._left > _RESIDENT:
-            self._leave(end - end % mmap.PAGESIZE)
-        self.written += 1
+        if at - self._left > _RESIDENT:
+            self._leave(at - at % mmap.PAGESIZE)
+        return at
 
     def enter(self, node: int) -> None:
         """Note the node in flight."""
@@ -145,11 +183,29 @@ def read(path: str | Path) -> tuple[int, Iterator[tuple[Any, ...]]]:
 
 
 def _frames(data: mmap.mmap) -> Iterator[tuple[Any, ...]]:
-    at = HEADER
+    at, apart = HEADER, False
     while at + 4 <= len(data):
+        if data[at : at + 4] == _APART:
+            if at + 12 > len(data):
+                return
+            at, apart = at + 12 + _SIZE.unpack_from(data, at + 4)[0], True
+            continue
         length = _LENGTH.unpack_from(data, at)[0]
         end = at + 4 + length
         if length == 0 or end > len(data):
             return
-        yield marshal.loads(data[at + 4 : end])
+        frame = marshal.loads(data[at + 4 : end])
+        yield _filled(frame, data) if apart else frame
         at = end
+
+
+def _filled(value: Any, data: mmap.mmap) -> Any:
+    """A value with the bytes that it says are elsewhere in the file."""
+    kind = type(value)
+    if kind is tuple:
+        if len(value) == 3 and value[0] == _REFERENCE:
+            return data[value[1] : value[1] + value[2]]
+        return tuple(_filled(v, data) for v in value)
+    if kind is list:
+        return [_filled(v, data) for v in value]
+    return {k: _filled(v, data) for k, v in value.items()} if kind is dict else value

@@ -48,6 +48,7 @@ class Backend:
         name: ``torch`` or ``paddle``.
         tops: top-level modules that are the framework.
         whole: bytes up to which values are kept whole.
+        keep: what makes data of an array that is kept whole; None makes its bytes.
         tensor: the framework's tensor class.
         module: the framework's layer base class.
     """
@@ -60,6 +61,7 @@ class Backend:
         self.module = module
         self.containers = containers
         self.whole = WHOLE
+        self.keep: Callable[[Any], Any] | None = None
         self._names: dict[type, str] = {}
         self._foreign: dict[type, bool] = {}
 
@@ -229,9 +231,9 @@ class Backend:
             plain = [v for v in value if type(v) in _PLAIN]
             return ("s", sorted(plain, key=repr)[:ITEMS])
         if isinstance(value, np.ndarray):
-            return ("N", str(value.dtype), value.shape, numpy_data(value, self.whole))
+            return ("N", str(value.dtype), value.shape, self.data_of(value))
         if isinstance(value, np.generic):
-            return ("N", str(value.dtype), (), numpy_data(np.asarray(value), self.whole))
+            return ("N", str(value.dtype), (), self.data_of(np.asarray(value)))
         if isinstance(value, str):
             return str(value)[:TEXT]
         if isinstance(value, type):
@@ -253,6 +255,23 @@ class Backend:
         if issubclass(value, BaseException):
             return "exception"
         return "tensor" if issubclass(value, self.tensor) else ""
+
+    def data_of(self, values: Any) -> Any:
+        """Data of a numpy array in C order, a sample of a large one, None for objects."""
+        if values.dtype.kind not in "biufc" or self.whole == STRUCTURE:
+            return None
+        if values.nbytes <= self.whole:
+            return self.keep(values) if self.keep is not None else values.tobytes()
+        stride = max(1, values.size // SAMPLE)
+        return ("S", stride, values.reshape(-1)[::stride].tobytes())
+
+    def contents(self, tensors: list[Any]) -> list[Encoded]:
+        """What tensors hold now, to be compared later: where a write to them may not count as one."""
+        keep, self.keep = self.keep, None
+        try:
+            return [self.encode_tensor(t) for t in tensors]
+        finally:
+            self.keep = keep
 
     def in_full(self, encode: Callable[[Any], Encoded], value: Any) -> Encoded:
         """Encode with all values, whatever the level of this run: they will be handed over."""
@@ -277,16 +296,6 @@ class Backend:
 
 
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
-
-
-def numpy_data(values: Any, whole: int) -> Any:
-    """Raw bytes of a numeric array in C order, a sample of a large one, None for objects."""
-    if values.dtype.kind not in "biufc" or whole == STRUCTURE:
-        return None
-    if values.nbytes <= whole:
-        return values.tobytes()
-    stride = max(1, values.size // SAMPLE)
-    return ("S", stride, values.reshape(-1)[::stride].tobytes())
 
 
 def _struct_fields(kind: type) -> tuple[str, ...] | None:

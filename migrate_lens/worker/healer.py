@@ -38,6 +38,7 @@ class Healer(Recorder):
     def __init__(self, backend: PaddleBackend, journal: Journal, reference: Reference, everything: bool,
                  spare: frozenset[str], skip: frozenset[str]) -> None:  # fmt: skip
         super().__init__(backend, journal, inputs=False)
+        backend.keep = None  # values are held against torch's as soon as they are there
         self._reference_trace = reference
         self._everything = everything
         self._spare = spare

@@ -8,7 +8,7 @@ import numpy as np
 import paddle
 
 from migrate_lens.encoded import Encoded
-from migrate_lens.worker.backend import STRUCTURE, Backend, numpy_data
+from migrate_lens.worker.backend import STRUCTURE, Backend
 
 _SIZE = type(paddle.to_tensor([0.0]).shape)
 
@@ -47,10 +47,10 @@ class PaddleBackend(Backend):
             return None
         if dtype == "bfloat16":
             with paddle.no_grad():
-                return numpy_data(value.detach().astype("float32").numpy(), self.whole)
+                return self.data_of(value.detach().astype("float32").numpy())
         if dtype.startswith("float8"):
             return None
-        return numpy_data(value.numpy(), self.whole)
+        return self.data_of(value.numpy())
 
     def version(self, value: Any) -> int:
         return int(value.inplace_version)

@@ -63,6 +63,7 @@ class Recorder(Naming):
     def __init__(self, backend: Backend, journal: Journal, *, inputs: bool) -> None:
         super().__init__(backend)
         self.journal = journal
+        backend.keep = journal.put
         self.inputs = inputs
         self.gradients = False
         self.kernel_log = -1
@@ -160,7 +161,7 @@ class Recorder(Naming):
         given = (base, *args) if base is not None else args
         operands = self.tensors((*given, *kwargs.values()) if kwargs else given)
         unseen = api.rpartition(".")[2] in WRITES_UNSEEN
-        versions = self._contents if unseen else self.backend.versions
+        versions = self.backend.contents if unseen else self.backend.versions
         before = versions(operands)
         inputs = self._inputs(given, kwargs)
         if self.inputs and isinstance(func, self.backend.module):
@@ -190,10 +191,6 @@ class Recorder(Naming):
         """Begin, or with number 0 end, a part of the log of marked C++ calls."""
         if self.kernel_log >= 0:
             os.write(self.kernel_log, f'["@",{number},{visit},"{sub}"]\n'.encode())
-
-    def _contents(self, operands: list[Any]) -> list[Any]:
-        """What tensors hold, where a write to them may not count as one."""
-        return [self.backend.encode_tensor(t) for t in operands]
 
     def _watch(self, number: int, visit: int, sub: str, out: Any) -> None:
         """Have the gradients that reach a result written when they come."""

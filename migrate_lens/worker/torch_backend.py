@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from migrate_lens.encoded import Encoded
-from migrate_lens.worker.backend import STRUCTURE, Backend, numpy_data
+from migrate_lens.worker.backend import STRUCTURE, Backend
 
 
 class TorchBackend(Backend):
@@ -49,7 +49,7 @@ class TorchBackend(Backend):
         if type(value) not in self._plain or value.layout is not torch.strided or value.device.type == "meta":
             return self._unusual(value)
         try:
-            return numpy_data(value.detach().numpy(), self.whole)
+            return self.data_of(value.detach().numpy())
         except (RuntimeError, TypeError):
             return self._unusual(value)
 
@@ -60,7 +60,7 @@ class TorchBackend(Backend):
         try:
             plain = torch._C.TensorBase.detach(value).as_subclass(torch.Tensor).resolve_conj().resolve_neg().cpu()
             plain = plain.float() if plain.dtype is torch.bfloat16 else plain
-            return numpy_data(plain.numpy(), self.whole)
+            return self.data_of(plain.numpy())
         except (RuntimeError, TypeError, NotImplementedError):
             return None
 

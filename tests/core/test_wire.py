@@ -6,9 +6,11 @@ import marshal
 import os
 import signal
 import struct
+import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -134,3 +136,94 @@ def test_a_planted_length_that_is_too_long_ends_the_reading(tmp_path: Path) -> N
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="missing"):
         read(tmp_path / "missing")
+
+
+LARGE = np.arange(3 << 16, dtype="float32").reshape(256, -1)
+
+
+def test_large_data_is_written_once_and_read_with_the_frame_that_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    journal = Journal(path)
+    small, turned = np.arange(3, dtype="int64"), LARGE.T[:, ::2]
+    frames = [("call", [("T", journal.put(a))], {"k": journal.put(LARGE)}) for a in (small, LARGE, turned)]
+    for frame in frames:
+        journal.write(frame)
+    journal.write(("last",))
+    journal.close()
+    *found, last = read(path)[1]
+    assert found == [("call", [("T", a.tobytes())], {"k": LARGE.tobytes()}) for a in (small, LARGE, turned)]
+    assert last == ("last",)
+    assert path.stat().st_size < 5 * LARGE.nbytes  # the three of k, one whole and one half: nothing twice
+
+
+def test_data_of_numbers_that_are_not_floats(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "t")
+    values = [np.ones(1 << 17, dtype=kind) for kind in ("bool", "int8", "float16", "complex128", "uint64")]
+    journal.write(("all", [journal.put(v) for v in values]))
+    journal.close()
+    assert list(read(tmp_path / "t")[1]) == [("all", [v.tobytes() for v in values])]
+
+
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
+def test_large_data_that_is_cut_off_ends_the_reading(tmp_path: Path, part: float) -> None:
+    path = tmp_path / "t"
+    journal = Journal(path)
+    journal.write(("before",))
+    first = journal.size
+    journal.write(("after", journal.put(LARGE)))
+    journal.close()
+    data = path.read_bytes()
+    path.write_bytes(data[: first + int((len(data) - first) * part)])
+    assert list(read(path)[1]) == [("before",)]
+    path.write_bytes(data[: first + 6])
+    assert list(read(path)[1]) == [("before",)]
+
+
+def test_threads_that_write_large_frames_at_once_lose_none(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "t")
+
+    def work(name: int) -> None:
+        for number in range(100):
+            journal.write((name, number, bytes([name]) * 200_000))
+            journal.write((name, number, journal.put(np.full(100_000, name, "uint8"))))
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    journal.close()
+    found = list(read(tmp_path / "t")[1])
+    assert len(found) == journal.written == 800
+    assert all(set(data) == {name} for name, _, data in found)
+    for name in range(4):
+        assert [number for who, number, _ in found if who == name] == [n for n in range(100) for _ in range(2)]
+
+
+def test_a_signal_that_comes_while_a_frame_is_written_may_write_too(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "t")
+    came: list[int] = []
+
+    def handler(*_: object) -> None:
+        came.append(1)
+        journal.write(("signal", len(came)))
+
+    old = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.0005)
+    try:
+        while len(came) < 40:
+            journal.write(("program", bytes(100_000)))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    journal.close()
+    found = [frame[1] for frame in read(tmp_path / "t")[1] if frame[0] == "signal"]
+    assert found == list(range(1, len(came) + 1))
+
+
+def test_a_journal_that_is_muted_keeps_no_data(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "t")
+    journal.mute()
+    journal.write(("call", journal.put(LARGE)))
+    journal.close()
+    assert list(read(tmp_path / "t")[1]) == []
