@@ -33,6 +33,7 @@ class _Reader:
         self.failures: list[tuple[str, Any, tuple[Frame, ...]]] = []
         self.about: dict[str, Any] = {}
         self.ops: dict[int, list[Op]] = {}
+        self.written: dict[int, Encoded] = {}
         self.states: dict[int, tuple[Encoded, bool]] = {}
         self.unmet: list[str] = []
         self.apart: list[str] = []
@@ -79,9 +80,13 @@ class _Reader:
         elif kind == "counted":
             self.counted = (frame[1], frame[2])
         elif kind == "state":
-            self.states[frame[5]] = (frame[4], frame[6])
+            _, _, _, _, state, layer, training = frame
+            self.written[layer] = state = self.written.get(layer) if state is None else state
+            self.states[layer] = (state, training)
         elif kind in ("call", "raise", "absent", "handed"):
             event = self._event(frame)
+            if kind == "call" and "k" in event.flags:
+                self.written[event.layer] = frame[6][2]
             below, state = self.ops.pop(frame[1], ()), self.states.get(event.layer)
             self.events.append(replace(event, ops=tuple(below), state=state) if below or state else event)
 

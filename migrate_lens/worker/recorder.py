@@ -13,7 +13,8 @@ written, flags, healed)``                                             a call ret
 ``("handed", node, visit, sub)``                                      a stand-in answered with torch's value
 ``("items", number, encoded)``                                         an item that the n-th iteration of a loader gave
 ``("grad", node, visit, sub, index, encoded)``                         the gradient that reached a result's tensor
-``("state", node, visit, sub, state, layer, training)``               a layer's state before a call, changed unseen
+``("state", node, visit, sub, state, layer, training)``               a layer's state before a call, changed unseen;
+                                                                      None: it is as it was made or written last
 ====================================================================  ================================================
 
 ``inputs`` is ``[base, positional..., (keyword, value)...]`` with tensors as ``("#", serial, version)``; ``written``
@@ -260,9 +261,9 @@ class Recorder(Naming):
                 self.write_state(number, visit, sub, layer)
                 return
 
-    def write_state(self, number: int, visit: int, sub: str, layer: Any) -> None:
-        """Write a layer's state as it is before a call."""
-        state = self.backend.encode_state(layer)[2]
+    def write_state(self, number: int, visit: int, sub: str, layer: Any, *, same: bool = False) -> None:
+        """Write a layer's state as it is before a call; ``same`` where its tensors are as they were written last."""
+        state = None if same else self.backend.encode_state(layer)[2]
         self.journal.write(("state", number, visit, sub, state, self.layer_serial(layer), bool(layer.training)))
 
     def encode_out(self, out: Any, flags: str) -> Encoded:
@@ -282,19 +283,20 @@ class Recorder(Naming):
                  written: list[int], flags: str, out: Any) -> Any:  # fmt: skip
         """Record a call that returned; what the program gets."""
         changed = [(i, self.encode_written(operands[i], flags)) for i in written]
-        encoded = self.encode_out(out, flags)
-        serials = self._settle(out, operands, written, flags) if self.inputs else []
+        encoded = next((e for i, e in changed if operands[i] is out), None) or self.encode_out(out, flags)
+        serials = self._settle(out, operands, changed, flags) if self.inputs else []
         flags += "s" if self._moved else ""
         self.journal.write(("call", number, visit, sub, api, inputs, encoded, serials, changed, flags, ""))
         return out
 
-    def _settle(self, out: Any, operands: list[Any], written: list[int], flags: str) -> list[tuple[int, int]]:
-        for index in written:
+    def _settle(self, out: Any, operands: list[Any], changed: list[tuple[int, Encoded]],
+                flags: str) -> list[tuple[int, int]]:  # fmt: skip
+        for index, encoded in changed:
             known = self._known.get(id(operands[index]))
             if known is not None and known[2] == self.backend.version(operands[index]):
                 del self._known[id(operands[index])]  # a write that was not counted: what it holds now is another value
             (serial, version), *_ = self.adopt([operands[index]])
-            self.journal.write(("value", serial, version, self.backend.encode_tensor(operands[index])))
+            self.journal.write(("value", serial, version, encoded))
         self._moved = False
         if "k" in flags:
             return self.adopt(list(self.backend.held(out)))

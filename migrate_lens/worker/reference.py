@@ -45,7 +45,7 @@ class Reference:
             self.values[frame[1], frame[2]] = frame[3]
         elif kind == "items":
             self.items.setdefault(frame[1], []).append(frame[2])
-        elif kind == "state":
+        elif kind == "state" and frame[4] is not None:
             self._states.setdefault(keys[frame[1]], {})[frame[2], frame[3]] = frame
 
     def events(self, key: Any) -> dict[tuple[int, str], Frame]:

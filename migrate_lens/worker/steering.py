@@ -55,6 +55,7 @@ class Steered(Recorder):
         self._where: list[int] = [0]
         self._tally: Tally[str] = Tally()
         self._states: dict[int, tuple[Any, ...]] = {}
+        self._ready: set[int] = set()
         self._zoom: Any = ZOOMS[backend.name](self._note_op) if zoom else None
         self.caller = self.below if self._all else None
         self._watchful = bool(zoom or stop_at or substitute)
@@ -83,14 +84,23 @@ class Steered(Recorder):
         if event == "_thread.start_new_thread":
             self.journal.write(("threads",))
 
+    def encode_out(self, out: Any, flags: str) -> Encoded:
+        if "k" in flags:
+            self._states[self.layer_serial(out)] = self._state_of(out)
+        return super().encode_out(out, flags)
+
     def _note_state(self, number: int, visit: int, sub: str, layer: Any) -> None:
         """Write a layer's state whenever it is not what was written last, so that the call can be made again."""
-        now = (layer.training, *((id(t), self.backend.version(t)) for t in self.backend.held(layer)))
-        serial = self.layer_serial(layer)
-        if self._states.get(serial) != now:
+        now, serial = self._state_of(layer), self.layer_serial(layer)
+        before = self._states.get(serial, ())
+        if before != now or serial not in self._ready:
             self._states[serial] = now
+            self._ready.add(serial)
             self.adopt(list(self.backend.held(layer)))
-            self.write_state(number, visit, sub, layer)
+            self.write_state(number, visit, sub, layer, same=before[1:] == now[1:])
+
+    def _state_of(self, layer: Any) -> tuple[Any, ...]:
+        return (layer.training, *((id(t), self.backend.version(t)) for t in self.backend.held(layer)))
 
     def _note_op(self, name: str, out: Any) -> None:
         if self._where[-1] != _OURS:

@@ -15,6 +15,7 @@ from migrate_lens.cli import main
 from migrate_lens.library import discover
 from migrate_lens.model import Level, Runtime
 from migrate_lens.trace.bench import Bench, Setting, Steering
+from migrate_lens.trace.store import load
 from migrate_lens.trace.worker import Worker
 
 PROGRAM = """
@@ -310,3 +311,29 @@ def test_a_block_is_recorded_in_ones_own_process_and_leaves_no_mark(tmp_path: Pa
     assert clean
     assert same
     assert (limits, others) == ([], ["body-not-observed"])
+
+
+def test_a_layers_state_is_written_once_and_known_at_each_call(shell: Shell) -> None:
+    """Made, put into evaluation mode, changed between two calls: each call has the state that it ran with."""
+    Path("layers.py").write_text(
+        "import torch\n"
+        "layer = torch.nn.Linear(300, 200)\n"
+        "x = torch.ones(1, 300)\n"
+        "layer(x)\n"
+        "layer.eval()\n"
+        "layer(x)\n"
+        "with torch.no_grad():\n"
+        "    layer.weight.mul_(2.0)\n"
+        "result = layer(x)\n"
+    )
+    shell("trace", "layers.py", "--record", "values", "-o", "t.trace")
+    assert Path("t.trace").stat().st_size < 4.2 * 240_000  # made, read, multiplied in place, read by the layer
+    calls = [e for e in load(Path("t.trace")).events if e.api == "torch.nn.Linear" and e.place.line > 2]
+    assert [(e.state is not None and e.state[1]) for e in calls] == [True, False, False]
+    weights = [np.frombuffer(e.state[0][0][3], "float32") for e in calls if e.state]
+    assert np.array_equal(weights[0], weights[1])
+    assert np.array_equal(2 * weights[1], weights[2])
+    _, found = shell.json("trace", "layers.py", "--replay", "all")
+    assert [c["verdict"] for c in found["calls"] if c["text"] == "layer(x)"] == [
+        "inputs"
+    ] * 3  # alike, given the same weights
