@@ -23,7 +23,8 @@ _HERE = Path(sys.executable)
 def trace(
     program: str | Path, *, runtime: str = "torch", output: str | Path | None = None, record: str = "digests",
     max_bytes: int = MAX_BYTES, zoom: str = "", stop_at: str = "", substitute: Mapping[str, Any] | None = None,
-    like: str | Path | None = None, scope: Sequence[str] = (), library: str | Path = ".",
+    like: str | Path | None = None, gradients: bool = False, backward: bool = False, scope: Sequence[str] = (),
+    library: str | Path = ".",
     torch_python: str | Path = _HERE, paddle_python: str | Path = _HERE, timeout: float = DEFAULT_TIMEOUT,
 ) -> Trace:  # fmt: skip
     """Run a program in a process of its own and record every torch call that it makes.
@@ -39,6 +40,8 @@ def trace(
         substitute: by call, what the program is handed in its place: numbers, strings, lists, or numpy arrays, which
             stand for tensors.
         like: a trace whose random draws and parameters this run gets.
+        gradients: record the gradient that reaches each call's result.
+        backward: differentiate the program's result at its end.
         scope: where Paddle answers.
         library: where a program that is no file is looked for.
         torch_python: the interpreter that has torch.
@@ -51,7 +54,7 @@ def trace(
     given = tuple((call, trace_pipeline.encoded(value)) for call, value in (substitute or {}).items())
     asked = trace_pipeline.Asked(
         str(program), Path(library), Runtime(runtime), Path(torch_python), Path(paddle_python), tuple(scope), timeout,
-        Steering(Level(record), max_bytes, zoom, stop_at, given), Path(like) if like else None,
+        Steering(Level(record), max_bytes, zoom, stop_at, given, gradients), Path(like) if like else None, backward,
     )  # fmt: skip
     return trace_pipeline.trace(asked, Path(output) if output else None, lambda line: None).trace
 

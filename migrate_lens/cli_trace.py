@@ -53,6 +53,12 @@ def trace(
         Path | None,
         typer.Option(metavar="FILE", help="Give random draws and parameters the values that they have in that trace."),
     ] = None,
+    gradients: Annotated[
+        bool, typer.Option("--gradients", help="Record the gradient that reaches each call's result.")
+    ] = False,
+    backward: Annotated[
+        bool, typer.Option("--backward", help="Differentiate the program's result at its end.")
+    ] = False,
     replay: Annotated[
         str, typer.Option(metavar="CALL", help="Make a recorded call again, alone, on both sides; `all` for each.")
     ] = "",
@@ -76,14 +82,14 @@ def trace(
 
     _known(format)
     steering = pipeline.Steering(
-        record, max_bytes, zoom, stop_at, tuple(pipeline.substitution(text) for text in substitute or ())
+        record, max_bytes, zoom, stop_at, tuple(pipeline.substitution(text) for text in substitute or ()), gradients
     )
     options = config.load(
         library, scope=scope or (), torch_python=torch_python, paddle_python=paddle_python, timeout=timeout
     )
     asked = pipeline.Asked(
         program, library, runtime, options.torch_python, options.paddle_python, options.scope, options.timeout,
-        steering, like,
+        steering, like, backward,
     )  # fmt: skip
     look = _recorded if pipeline.is_recording(program) else _ran
     return look(asked, replay, validate, output, format)
@@ -100,7 +106,7 @@ def _recorded(asked: Asked, replay: str, validate: bool, output: Path | None, fo
     from . import trace_pipeline as pipeline
     from .trace.limits import limits
 
-    if validate or output is not None or asked.like or asked.steering != pipeline.Steering():
+    if validate or output is not None or asked.like or asked.backward or asked.steering != pipeline.Steering():
         raise UsageError("a recording can be shown or replayed, not recorded again", "name its program instead")
     found = pipeline.opened(Path(asked.program))
     if not replay:

@@ -23,7 +23,7 @@ def trace(found: Trace, limits: Sequence[Limit], validation: Validation | None) 
     """A whole trace, one object a call; values are described, not written out."""
     document = {
         "schema": SCHEMA, "about": dict(found.about), "outcome": _outcome(found),
-        "calls": [_call(n, e) for n, e in enumerate(found.events, 1)],
+        "calls": [_call(n, e) | _gradients(found, e) for n, e in enumerate(found.events, 1)],
         "limits": [{"code": x.code, "said": x.said, "remedy": x.remedy} for x in limits],
         "validation": _validation(validation),
     }  # fmt: skip
@@ -40,6 +40,7 @@ def comparison(found: Comparison) -> str:
         "divergences": [_divergence(d, ours[id(d.want)], theirs[id(d.got)]) for d in found.divergences],
         "only_left": [ours[id(e)] for e in found.only_left], "only_right": [theirs[id(e)] for e in found.only_right],
         "outcome": {"expected": found.outcome.expected, "actual": found.outcome.actual} if found.outcome else None,
+        "backward_at_fault": ours[id(found.backward_at_fault)] if found.backward_at_fault else None,
         "random_apart": found.random_apart, "values_compared": found.values_compared,
     }  # fmt: skip
     return _written(document)
@@ -81,6 +82,10 @@ def _call(number: int, event: Event) -> dict[str, Any]:
         "result": describe(value) if event.what == "call" else value and value["types"][0], "handed": event.healed,
         "ops": [[op.name, describe(op.value)] for op in event.ops],
     }  # fmt: skip
+
+
+def _gradients(found: Trace, event: Event) -> dict[str, Any]:
+    return {"gradients": {str(index): describe(g) for index, g in sorted(found.gradients.get(event.key, {}).items())}}
 
 
 def _divergence(found: Divergence, left: int, right: int) -> dict[str, Any]:

@@ -48,6 +48,7 @@ class Asked:
         timeout: seconds that the run may take.
         steering: what is recorded, and done at chosen calls.
         like: a trace of the same program, whose random draws and parameters this run gets.
+        backward: differentiate the program's result at its end.
     """
 
     program: str
@@ -59,6 +60,7 @@ class Asked:
     timeout: float
     steering: Steering
     like: Path | None = None
+    backward: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ def trace(asked: Asked, output: Path | None, progress: Progress, *, validate: bo
     if output is not None:
         _check_output(output)
     with benched(asked, (asked.runtime,)) as bench:
-        tracer = Tracer(bench, asked.runtime, _scope(asked, library, like), asked.timeout)
+        tracer = Tracer(bench, asked.runtime, _scope(asked, library, like), asked.timeout, backward=asked.backward)
         progress(f"{probe.spec} under {asked.runtime}")
         run = tracer.run(library, probe, asked.steering, asked.like)
         if not run.trace.events and run.trace.ending.how in ("finished", "parts"):

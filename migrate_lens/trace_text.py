@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import PurePath
 
 from migrate_lens.compare.comparison import Comparison
 from migrate_lens.compare.outcome import ending_said
 from migrate_lens.doctor import Health, rows
-from migrate_lens.encoded import describe
+from migrate_lens.encoded import Encoded, describe
 from migrate_lens.events import Event, Op, Trace
 from migrate_lens.replaying import odd_one
 from migrate_lens.reports.wording import clean, count, environment
@@ -51,8 +51,11 @@ def comparison(found: Comparison) -> str:
         f"B: {right}, {count(len(found.right.events), 'call')}",
         f"{len(found.aligned)} aligned {by}",
     ]
-    numbers = ({id(e): n for n, e in enumerate(t.events, 1)} for t in (found.left, found.right))
+    numbers = [{id(e): n for n, e in enumerate(t.events, 1)} for t in (found.left, found.right)]
     lines += [*_divergences(found, *numbers), *_one_sided(found)]
+    fault = found.backward_at_fault
+    if fault is not None:
+        lines += ["", f"The backward of {fault.api} makes it: {called(numbers[0][id(fault)], fault)}"]
     if found.outcome is not None:
         lines += ["", f"outcome: A {clean(found.outcome.expected)}", f"         B {clean(found.outcome.actual)}"]
     if found.random_apart:
@@ -132,21 +135,23 @@ def _beside(left: Sequence[Op], right: Sequence[Op]) -> Iterator[str]:
 def _calls(trace: Trace) -> Iterator[str]:
     """One line a call, with loops folded and low-level operators below."""
     width = max((len(_where(e)) for e in trace.events), default=0)
-    for shown, line in enumerate(_folded(trace.events, width)):
+    for shown, line in enumerate(_folded(trace, width)):
         if shown == MOST_CALLS:
             yield f"... all {len(trace.events)} calls: --format json"
             return
         yield line
 
 
-def _folded(events: Sequence[Event], width: int) -> Iterator[str]:
+def _folded(trace: Trace, width: int) -> Iterator[str]:
+    events = trace.events
     marks = [_mark(e) for e in events]
     at = 0
     while at < len(events):
         period, times = _loop(marks, at)
         for number in range(at, at + period):
             yield _line(number + 1, events[number], width)
-            yield from (f"{'':{width + 8}}{line}" for line in _ops(events[number].ops))
+            below = (*_ops(events[number].ops), *_gradients(trace.gradients.get(events[number].key, {})))
+            yield from (f"{'':{width + 8}}{line}" for line in below)
         if times > 1:
             last = at + period * times
             yield f"      {'^ this call' if period == 1 else f'^ these {period} calls'} {times} times, up to {last}"
@@ -194,6 +199,12 @@ def _ops(below: Sequence[Op]) -> Iterator[str]:
     """Low-level operators, a line each."""
     for op in below:
         yield f"{op.name} -> {clean(describe(op.value))}"
+
+
+def _gradients(reached: Mapping[int, Encoded]) -> Iterator[str]:
+    """The gradients that reached the tensors of a result, a line each."""
+    for index, gradient in sorted(reached.items()):
+        yield f"gradient{f' of {index}' if index else ''}: {clean(describe(gradient))}"
 
 
 def called(number: int, event: Event) -> str:

@@ -124,13 +124,16 @@ class Tracer:
         runtime: which.
         scope: where Paddle answers.
         timeout: seconds that a run may take.
+        backward: differentiate each program's result at its end.
     """
 
-    def __init__(self, bench: Bench, runtime: Runtime, scope: tuple[str, ...] = (), timeout: float = 600.0) -> None:
+    def __init__(self, bench: Bench, runtime: Runtime, scope: tuple[str, ...] = (), timeout: float = 600.0, *,
+                 backward: bool = False) -> None:  # fmt: skip
         self._bench = bench
         self._runtime = runtime
         self._scope = scope
         self._timeout = timeout
+        self._backward = backward
 
     # -- the four questions --------------------------------------------------------------------------------------
 
@@ -173,7 +176,7 @@ class Tracer:
         return Validation((outcome, self._replay(library, probe, trace), self._completeness(library, probe, trace)))
 
     def _setting(self, library: Library) -> Setting:
-        return Setting(library, dict.fromkeys(Runtime, ()), self._scope, self._timeout)
+        return Setting(library, dict.fromkeys(Runtime, ()), self._scope, self._timeout, backward=self._backward)
 
     def _plain(self, library: Library, probe: Probe) -> Run:
         return self._bench.run(self._setting(library), self._runtime, probe, observe=False)

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from migrate_lens.compare.align import in_order, pairs, same_source
 from migrate_lens.compare.divergences import Divergence, diverges
+from migrate_lens.compare.gradients import apart, culprit
 from migrate_lens.compare.outcome import disagreement, ending_said
 from migrate_lens.encoded import Difference, difference
 from migrate_lens.events import Ending, Event, Trace
-from migrate_lens.model import Level
+from migrate_lens.model import Level, Symptom
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class Comparison:
         left, right: the traces.
         aligned: pairs of positions of events that are the same call, in the right one's order.
         by_place: whether they are of one source, so that a call's place says which it is; else names in order do.
-        divergences: what differs between aligned events.
+        divergences: what differs between aligned events, and then between the gradients that reached them.
         outcome: how the outcomes differ, None where they are the same.
     """
 
@@ -56,6 +57,12 @@ class Comparison:
         )
 
     @property
+    def backward_at_fault(self) -> Event | None:
+        """The left trace's call that an equal gradient reached on both sides, and whose backward made another of it."""
+        wrong = self.by_place and any(d.symptom is Symptom.GRADIENT for d in self.hard)
+        return culprit(self.left, self.right, self.left.events[-1].key) if wrong else None
+
+    @property
     def values_compared(self) -> bool:
         """Whether both hold values; a trace of structure alone says nothing of them."""
         return all(t.about.get("level") != Level.STRUCTURE for t in (self.left, self.right))
@@ -72,8 +79,9 @@ def compare(left: Trace, right: Trace) -> Comparison:
     by_place = same_source(left, right)
     aligned = tuple(pairs(left, right) if by_place else in_order(left, right))
     found = (diverges(one, other) for one, other in aligned)
+    gradients = apart(left, right, aligned)
     outcome = outcome_difference(left.ending, right.ending)
-    return Comparison(left, right, aligned, by_place, tuple(d for d in found if d), outcome)
+    return Comparison(left, right, aligned, by_place, (*(d for d in found if d), *gradients), outcome)
 
 
 def outcome_difference(left: Ending, right: Ending) -> Difference | None:

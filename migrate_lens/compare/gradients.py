@@ -1,11 +1,39 @@
-"""Gradients: two traces with the gradients that reached each result in; the call whose backward differs out."""
+"""Gradients: two traces with the gradients that reached each result in; which of them differ, and the call whose
+backward made them differ, out.
+"""
 
 from __future__ import annotations
 
-from migrate_lens.encoded import difference, references, tensors
+from collections.abc import Iterator, Sequence
+
+from migrate_lens.compare.divergences import Divergence
+from migrate_lens.encoded import describe, difference, references, tensors
 from migrate_lens.events import Event, Key, Trace
+from migrate_lens.model import Symptom
 
 BACKWARD = ("backward", "grad")
+
+
+def apart(left: Trace, right: Trace, aligned: Sequence[tuple[Event, Event]]) -> Iterator[Divergence]:
+    """Results that another gradient reached, the last one made first: it is nearest to where the backward pass began.
+
+    One that a gradient reached on the left side alone is told and does not count by itself: the right side may have
+    stopped before its backward pass.
+    """
+    if not (left.gradients and right.gradients):
+        return
+    for one, other in reversed(aligned):
+        mine, theirs = left.gradients.get(one.key, {}), right.gradients.get(other.key, {})
+        for index, gradient in sorted(mine.items()):
+            if index not in theirs:
+                yield _apart(one, other, False, describe(gradient), "no gradient")
+            elif (found := difference(gradient, theirs[index])) is not None and found.hard:
+                yield _apart(one, other, True, found.expected, found.actual)
+
+
+def _apart(want: Event, got: Event, hard: bool, expected: str, actual: str) -> Divergence:
+    said = (f"the gradient that reached it: {text}" for text in (expected, actual))
+    return Divergence(want, got, Symptom.GRADIENT, "gradient", hard, *said)
 
 
 def culprit(want: Trace, got: Trace, seen: Key) -> Event | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from migrate_lens.cli import main
+from migrate_lens.compare.comparison import compare
 from migrate_lens.library import discover
 from migrate_lens.model import Level, Runtime
 from migrate_lens.trace.bench import Bench, Setting, Steering
@@ -337,3 +339,56 @@ def test_a_layers_state_is_written_once_and_known_at_each_call(shell: Shell) -> 
     assert [c["verdict"] for c in found["calls"] if c["text"] == "layer(x)"] == [
         "inputs"
     ] * 3  # alike, given the same weights
+
+
+BACKWARD = """
+import torch
+x = torch.tensor([[0.0, 2.0, 3.0], [1.0, 4.0, 5.0]], requires_grad=True)
+y = x.exp().log()
+z = y.prod(1)
+result = z.sum()
+result.backward()
+"""
+
+
+def test_gradients_are_recorded_shown_and_compared(shell: Shell) -> None:
+    """Torch gives the product of the others where one factor is zero; Paddle 3.3.1 divides by it."""
+    Path("product.py").write_text(BACKWARD)
+    _, out, _ = shell("trace", "product.py", "--gradients", "-o", "a.trace")
+    assert "gradient: tensor[2] float32 [1., 1.]" in out
+    shell("trace", "product.py", "--gradients", "--runtime", "paddle", "-o", "b.trace")
+    code, found = shell.json("diff", "a.trace", "b.trace")
+    gradients = [d for d in found["divergences"] if d["symptom"] == "gradient"]
+    assert code == 1
+    assert [d["api"] for d in gradients] == ["torch.Tensor.log", "torch.Tensor.exp", "torch.tensor"]
+    assert "[[ 6.,  0.,  0.]," in gradients[0]["expected"]
+    assert "[[nan," in gradients[0]["actual"]
+    assert (
+        "The backward of torch.Tensor.prod makes it: call 5 at product.py:5" in shell("diff", "a.trace", "b.trace")[1]
+    )
+    assert found["backward_at_fault"] == 5
+    assert shell("diff", "a.trace", "a.trace")[0] == 0
+
+
+def test_a_program_without_a_backward_pass_gets_one_where_it_is_asked_for(shell: Shell) -> None:
+    Path("product.py").write_text(BACKWARD.replace("result.backward()\n", ""))
+    _, found = shell.json("trace", "product.py", "--gradients", "--backward")
+    reached = {c["api"]: c["gradients"] for c in found["calls"]}
+    assert "tensor[2] float32" in reached["torch.Tensor.prod"]["0"]
+    assert "tensor[2, 3] float32" in reached["torch.Tensor.exp"]["0"]
+
+
+def test_one_planted_gradient_is_one_difference(shell: Shell) -> None:
+    Path("product.py").write_text(BACKWARD)
+    shell("trace", "product.py", "--gradients", "-o", "a.trace")
+    whole = load(Path("a.trace"))
+    assert len(whole.gradients) >= 4
+    for key, reached in whole.gradients.items():
+        data = np.frombuffer(reached[0][3], "float32") + np.float32(0.01)
+        planted = {**whole.gradients, key: {0: (*reached[0][:3], data.tobytes(), *reached[0][4:])}}
+        found = compare(whole, replace(whole, gradients=planted))
+        assert [(d.want.key, d.symptom) for d in found.hard] == [(key, "gradient")]
+        lost = compare(whole, replace(whole, gradients={k: v for k, v in whole.gradients.items() if k != key}))
+        assert [(d.want.key, d.hard, d.actual) for d in lost.divergences] == [
+            (key, False, "the gradient that reached it: no gradient")
+        ]
