@@ -20,6 +20,9 @@ from migrate_lens.remedies.verify import TIMES, CleanRun, Verdict, runs_under_pa
 
 NATIVE_LAYERS = ("cpp_api", "op_registry", "build")
 _SOURCES = (".cc", ".cpp", ".cxx")
+_EVERYWHERE = frozenset(
+    ("char", "const", "int", "long", "unsigned", "short", "bool", "float", "double", "void", "signed")
+)
 _COMPILED = ("compile_error", "missing_header", "link_error", "import_error", "op_not_found", "schema", "dispatch")
 
 
@@ -73,11 +76,32 @@ def _said(gap: Mapping[str, Any], needle: str) -> str:
 
 
 def needle_of(gap: Mapping[str, Any]) -> str:
-    """What a failure must name: the header, or the last part of the construct's name."""
+    """What a failure must name: the header, or the last part of the construct's name.
+
+    Where a symbol is undefined, what the source calls may be another name than the symbol's: either is named.
+    """
     if gap["symptom"] == "missing_header":
         return str(gap["api"])
     words = re.findall(r"[A-Za-z_]\w+", re.sub(r"\(.*|<.*", "", gap["api"]))
-    return words[-1] if words else ""
+    return "|".join(dict.fromkeys((*words[-1:], *_undefined(gap.get("actual", "")))))
+
+
+def _undefined(actual: str) -> list[str]:
+    """The name that tells an undefined symbol from others, as it stands in the mangled one too.
+
+    That is the function's own, or for an operator those of the types that it takes.
+    """
+    found = re.search(r"undefined symbol: (.*)", actual)
+    if not found:
+        return []
+    name, _, parameters = found[1].partition("(")
+    if "operator" not in name:
+        return [max(re.findall(r"\w+", re.sub(r"<.*", "", name))[-2:], key=len)]
+    return [
+        w
+        for w in re.findall(r"\b[A-Za-z_]\w*(?=[ &*,>)]|$)", re.sub(r"std::\w+(<[^()]*?>)?", "", parameters))
+        if w not in _EVERYWHERE
+    ]
 
 
 def _places(gap: Mapping[str, Any], root: Path, needle: str) -> list[tuple[Path, int]]:

@@ -101,6 +101,23 @@ def _bridged(folder: Path, text: str, api: str, line: int) -> str:
     return patched(text.encode(), [(found, _COMMENT)]).decode()
 
 
+@pytest.mark.parametrize(
+    ("symbol", "needle"),
+    [
+        (
+            "c10::operator<<(std::basic_ostream<char, std::char_traits<char> >&, c10::TensorOptions const&)",
+            "run|TensorOptions",
+        ),
+        ("at::Tensor::const_data_ptr<float>() const", "run|const_data_ptr"),
+        ("at::_ops::add_Tensor::call(at::Tensor const&, at::Tensor const&, c10::Scalar const&)", "run|add_Tensor"),
+        ("c10::operator*(c10::Scalar const&, double)", "run|Scalar"),
+    ],
+)
+def test_a_failure_names_the_symbol_that_is_undefined_or_what_was_called(symbol: str, needle: str) -> None:
+    gap = {"api": "x::run(T)", "symptom": "link_error", "actual": f"undefined symbol: {symbol}"}
+    assert needle_of(gap) == needle
+
+
 def test_names_are_added_below_the_includes(tmp_path: Path) -> None:
     text = _bridged(tmp_path, "#include <a.h>\n#include <b.h>\nint x = TORCH_FN(f);\n", "TORCH_FN", 3)
     lines = text.splitlines()
