@@ -6,6 +6,7 @@ framework. Numbers come first and all own parameters are positional-only, so tha
 
 from __future__ import annotations
 
+import functools
 import importlib
 import operator
 import types
@@ -13,17 +14,12 @@ from typing import Any
 
 from migrate_lens.worker import nodes
 from migrate_lens.worker.backend import owner_of
+from migrate_lens.worker.naming import DOCUMENTED
 from migrate_lens.worker.recorder import CONTAINER, OTHER, USER, Recorder
 
 _PLAIN = frozenset((str, bytes, int, float, bool, list, dict, set, tuple, type(None), type(iter([])), complex))
 _VALUES = (str, bytes, int, float, list, tuple, dict)
 _UNARY = frozenset(("neg", "invert", "pos"))
-# Python's operator names as torch documents them on Tensor.
-_DOCUMENTED = {
-    "truediv": "div", "floordiv": "floor_divide", "mod": "remainder", "and_": "__and__", "or_": "__or__",
-    "xor": "__xor__", "lshift": "__lshift__", "rshift": "__rshift__", "invert": "__invert__", "pos": "positive",
-    "getitem": "__getitem__", "setitem": "__setitem__",
-}  # fmt: skip
 
 
 class Bound:
@@ -100,7 +96,10 @@ def _calls(recorder: Recorder) -> dict[str, Any]:
         name = _method_name(recorder, number, base, func, attribute)
         return invoke(number, func, base if isinstance(base, tensor) else None, args, kwargs, name)
 
-    return {nodes.CALL: call, nodes.METHOD: method, nodes.BIND: Bound}
+    def hand(number: int, func: Any, /) -> Any:
+        return functools.partial(call, number, func) if callable(func) and origin(func) != USER else func
+
+    return {nodes.CALL: call, nodes.METHOD: method, nodes.BIND: Bound, nodes.HAND: hand}
 
 
 def _through_value(recorder: Recorder, number: int, base: Any, attribute: str) -> Any:
@@ -174,7 +173,7 @@ def _operators(recorder: Recorder) -> dict[str, Any]:
     backend, visits, invoke = recorder.backend, recorder.visits, recorder.invoke
     foreign, layer = backend.foreign, backend.module
     functions = {n: getattr(operator, n) for n in (*nodes.BINARY.values(), "getitem", "setitem")}
-    names = {n: f"torch.Tensor.{_DOCUMENTED.get(n, n)}" for n in functions}
+    names = {n: f"torch.Tensor.{DOCUMENTED.get(n, n)}" for n in functions}
     inplace = {f"i{n.rstrip('_')}": getattr(operator, f"i{n.rstrip('_')}") for n in _inplace_names()}
 
     def operate(number: int, name: str, left: Any, /, *right: Any) -> Any:

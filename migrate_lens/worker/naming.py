@@ -11,6 +11,12 @@ from migrate_lens.worker.backend import Backend, owner_of, public_name
 from migrate_lens.worker.nodes import METHOD, Node
 
 USER, FRAMEWORK, OTHER, CONTAINER = 0, 1, 2, 3
+# Python's operator names as torch documents them on Tensor.
+DOCUMENTED = {
+    "truediv": "div", "floordiv": "floor_divide", "mod": "remainder", "and_": "__and__", "or_": "__or__",
+    "xor": "__xor__", "lshift": "__lshift__", "rshift": "__rshift__", "invert": "__invert__", "pos": "positive",
+    "getitem": "__getitem__", "setitem": "__setitem__",
+}  # fmt: skip
 _FUNCTION = types.FunctionType
 _BOUND = types.MethodType
 _BUILTIN = types.BuiltinMethodType
@@ -150,9 +156,12 @@ class Naming:
 
     def _observer_name(self, func: Any, args: tuple[Any, ...]) -> str:
         """Builtins that look at the framework's object are named by what they look at."""
-        if getattr(func, "__module__", None) != "builtins" or not args:
+        module = getattr(func, "__module__", None)
+        if module not in ("builtins", "_operator") or not args:
             return ""
         name, first = func.__name__, args[0]
+        if module == "_operator":
+            return self._operator_name(name, args)
         if name in ("hasattr", "getattr") and len(args) > 1:
             return self._looked_up(first, str(args[1]))
         if isinstance(first, self.backend.tensor):
@@ -162,6 +171,12 @@ class Naming:
             return f"builtins.{name}"
         owner = as_torch(self.backend.type_name(kind))
         return owner if name in ("isinstance", "issubclass", "hash") else f"{owner}.__{name}__"
+
+    def _operator_name(self, name: str, args: tuple[Any, ...]) -> str:
+        """``operator.add`` of a tensor is what ``+`` is."""
+        known = hasattr(self.backend.tensor, f"__{name.strip('_')}__")
+        tensors = any(isinstance(a, self.backend.tensor) for a in args[:2])
+        return f"torch.Tensor.{DOCUMENTED.get(name, name)}" if known and tensors else ""
 
     def _looked_up(self, base: Any, attribute: str) -> str:
         if type(base).__name__ in ("_OpNamespace", "OpNameSpace", "_Ops"):

@@ -21,38 +21,13 @@ SETITEM, INPLACE, INPLACE_ITEM, INPLACE_ATTRIBUTE = "__ml_s__", "__ml_i__", "__m
 DECORATE, FROM, IMPORT = "__ml_d__", "__ml_f__", "__ml_p__"
 # Helpers that only keep the program's order of evaluation, and its own names, out of the way of the others.
 SLICE, BIND, OLD_ITEM, OLD_ATTRIBUTE = "__ml_l__", "__ml_b__", "__ml_x__", "__ml_y__"
+HAND = "__ml_h__"  # what stands for a function that is handed to something that calls it
 
 # Builtins whose answer about a framework's object may differ; the others are left as they stand.
-OBSERVERS = frozenset(
-    [
-        "isinstance",
-        "issubclass",
-        "hasattr",
-        "getattr",
-        "len",
-        "int",
-        "float",
-        "bool",
-        "complex",
-        "str",
-        "repr",
-        "format",
-        "hash",
-        "list",
-        "tuple",
-        "sum",
-        "max",
-        "min",
-        "abs",
-        "round",
-        "any",
-        "all",
-        "sorted",
-        "divmod",
-        "pow",
-        "map",
-    ]
-)
+OBSERVERS = frozenset((
+    "isinstance", "issubclass", "hasattr", "getattr", "len", "int", "float", "bool", "complex", "str", "repr", "format",
+    "hash", "list", "tuple", "sum", "max", "min", "abs", "round", "any", "all", "sorted", "divmod", "pow", "map",
+))  # fmt: skip
 BUILTINS = frozenset(dir(builtins)) - OBSERVERS
 # Modules of the standard library that pass on what they are given; calls into the others never touch a tensor, and
 # some of them look at the calling frame, so those calls are not rewritten.
@@ -169,7 +144,11 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         func = node.func
+        if isinstance(func, ast.Name) and func.id == HAND:
+            return node  # one of ours, whose arguments were visited
         chain = syntax.chain(func)
+        if chain and chain[0].id not in self._bound:
+            self._hand(node, ".".join((self._origin(chain[0].id) or chain[0].id, *chain[1])))
         if chain and self._unobserved(chain[0].id) and not (chain[0].id == "super" and chain[1]):
             node.args = [self.visit(a) for a in node.args]
             node.keywords = [self.visit(k) for k in node.keywords]
@@ -179,6 +158,19 @@ class _Rewriter(ast.NodeTransformer):
         name = self._origin(func.id) if isinstance(func, ast.Name) else ""
         number = self._number(node, "c", name or (func.id if isinstance(func, ast.Name) else ""))
         return self._call(CALL, node, [number, self.visit(func)])
+
+    def _hand(self, node: ast.Call, name: str) -> None:
+        """See that the calls of a function that is handed on are observed too."""
+        if found := syntax.handed(node, name):
+            seen = self._helper(HAND, found, self._number(found, "c", self._named(found)), self.visit(found))
+            node.args = [seen if a is found else a for a in node.args]
+            for keyword in node.keywords:
+                keyword.value = seen if keyword.value is found else keyword.value
+
+    def _named(self, node: ast.expr) -> str:
+        """The torch name that an expression has by the file's imports."""
+        whole = self._framework_chain(node)
+        return whole[2] if whole else self._origin(node.id) if isinstance(node, ast.Name) else ""
 
     def _method(self, node: ast.Call, func: ast.Attribute) -> ast.expr:
         whole = self._framework_chain(func)

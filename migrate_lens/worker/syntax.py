@@ -7,6 +7,13 @@ import ast
 # These look at the calling frame: they are left as they stand even where a program has a variable of the same name.
 FRAMED = frozenset(("super", "locals", "globals", "vars", "dir", "eval", "exec"))
 
+# What calls the functions that it is handed, and where these stand among its arguments.
+_CALLERS: dict[str, int | str] = {
+    "map": 0, "filter": 0, "functools.reduce": 0, "itertools.starmap": 0, "itertools.accumulate": 1,
+    "sorted": "key", "max": "key", "min": "key", "itertools.groupby": 1, "itertools.takewhile": 0,
+    "itertools.dropwhile": 0, "itertools.filterfalse": 0,
+}  # fmt: skip
+
 
 def top(name: str) -> str:
     """The first part of a dotted name."""
@@ -42,7 +49,19 @@ def bound(tree: ast.Module) -> frozenset[str]:
             found.add(node.arg)
         elif type(node) is ast.Name and type(node.ctx) is ast.Store:
             found.add(node.id)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.add(node.name)
     return frozenset(found) - FRAMED
+
+
+def handed(node: ast.Call, name: str) -> ast.expr | None:
+    """The function that a call hands to something that calls it: ``torch.relu`` in ``map(torch.relu, xs)``."""
+    place = _CALLERS.get(name)
+    if isinstance(place, int):
+        found = node.args[place] if len(node.args) > place else None
+    else:
+        found = next((k.value for k in node.keywords if place and k.arg == place), None)
+    return found if isinstance(found, (ast.Name, ast.Attribute)) else None
 
 
 def still(node: ast.expr) -> bool:
