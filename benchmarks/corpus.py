@@ -57,13 +57,19 @@ def verdict(case: dict[str, Any], gaps: tuple[Gap, ...]) -> str:
 
 
 def diagnose(bench: Bench, path: Path) -> tuple[Gap, ...]:
+    """The gaps of a script; none where torch itself does not run it."""
+    return attempted(bench, path) or ()
+
+
+def attempted(bench: Bench, path: Path) -> tuple[Gap, ...] | None:
+    """The gaps of a script; None where torch itself does not run it."""
     library = discover(path)
     paths = dict.fromkeys(Runtime, ())
     setting = Setting(library, paths, (), 60.0)
     probe = library.probes[0]
     base, result, observed = baseline(bench, setting, Stage.RUN, probe)
     if result.outcome is not Outcome.PASSED:
-        return ()
+        return None
     users = {module.partition(".")[0] for module in base.trace.users} - {"__main__"}
     setting = replace(setting, scope=tuple(sorted(users)))
     done = investigate(bench, setting, Stage.RUN, probe, base, observed, lambda _: None, stop_at_first=False)

@@ -65,6 +65,9 @@ def held(folder: Path, case: dict[str, Any]) -> str:
 
 def _same(said: str, label: str) -> bool:
     """Whether an error is of the type that was labelled."""
+    unlinked = re.findall(r"cannot find -l\w+", label)
+    if unlinked:
+        return any(one in said for one in unlinked)
     header = re.search(r"fatal error: (\S+): No such file", label)
     if header:
         return header[1] in said

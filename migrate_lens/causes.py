@@ -62,6 +62,10 @@ class Trial:
             gradients=gradients,
         )
 
+    def unshared(self, node: str) -> Run:
+        """A run of torch's in which the results of one node are copies."""
+        return self.bench.run(self.setting, Runtime.TORCH, self.probe, copy=(node,))
+
     def agrees(self, run: Run) -> bool:
         """Whether a run has torch's outcome."""
         return self.same(self.base.trace.ending, run.trace.ending)
@@ -90,11 +94,22 @@ def promote(trial: Trial, soft: Sequence[Divergence], healed: Run, *, alone: boo
     shared: list[Divergence] = []
     if after is not None:
         shared = [d for d in soft if d.detail == "view" and written_later(d, trial.base)]
+        shared = _that_matter(trial, shared)
         soft = [d for d in soft if d not in shared]
     groups = list(_groups(soft).values())
     if alone and not shared and len(groups) == 1:
         return groups[0]
     return [*shared, *_depended_on(trial, soft, groups, healed.trace.ending)]
+
+
+def _that_matter(trial: Trial, shared: list[Divergence]) -> list[Divergence]:
+    """Those of the places where memory is shared without which torch itself comes to another outcome."""
+    matters, end = dict[str, bool](), trial.budget()
+    for d in shared:
+        name = node_name(d.want.place)
+        if name not in matters:
+            matters[name] = time.monotonic() > end or not trial.agrees(trial.unshared(name))
+    return [d for d in shared if matters[node_name(d.want.place)]]
 
 
 def _depended_on(trial: Trial, soft: Sequence[Divergence], groups: list[Group], healed: Ending) -> list[Divergence]:

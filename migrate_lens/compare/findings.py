@@ -18,7 +18,7 @@ _VALUES = {
 }  # fmt: skip
 _KINDS = {
     "c": "call", "m": "call", "a": "attribute", "o": "operator", "i": "operator", "s": "item assignment",
-    "d": "decorator", "f": "from-import", "p": "import",
+    "t": "attribute assignment", "d": "decorator", "f": "from-import", "p": "import",
 }  # fmt: skip
 
 _SIGNATURE = re.compile(r"^\s+(?:\d+\. )?\(.*\) -> .*$", re.MULTILINE)

@@ -118,7 +118,7 @@ class Bench:
         self._numbers = count()
 
     def run(self, setting: Setting, runtime: Runtime, probe: Probe, *, reference: Run | None = None, heal: str = "none",
-            spare: Sequence[str] = (), skip: Sequence[str] = (), observe: bool = True,
+            spare: Sequence[str] = (), skip: Sequence[str] = (), copy: Sequence[str] = (), observe: bool = True,
             gradients: bool = False, values: bool = False, kernel_log: Path | None = None,
             steering: Steering | None = None, like: Path | None = None) -> Run:  # fmt: skip
         """Run a probe.
@@ -131,6 +131,7 @@ class Bench:
             heal: ``none``, ``draws`` or ``all`` (see ``worker.job``).
             spare: nodes that are left as Paddle has them.
             skip: nodes that are not called.
+            copy: nodes whose results are copied, so that they share no memory.
             observe: False runs the program untouched.
             gradients: record the gradient that reaches each result.
             values: keep the values of large results whole; a healed run always does.
@@ -143,7 +144,8 @@ class Bench:
         """
         stem = self._folder / f"{next(self._numbers)}-{runtime}"
         job = self._job(setting, runtime, probe, stem)
-        job |= {"observe": observe, "heal": heal, "spare": list(spare), "skip": list(skip), "gradients": gradients}
+        job |= {"observe": observe, "heal": heal, "spare": list(spare), "skip": list(skip), "copy": list(copy)}
+        job["gradients"] = gradients
         job["values"] = values or heal == "all"
         job["kernel_log"] = str(kernel_log or "")
         job["reference"] = str(reference.file if reference else like or "")
@@ -219,8 +221,8 @@ class Bench:
             "path": str(script) if script else "", "modules": list(probe.modules) if probe else [],
             "sys_path": paths, "cwd": os.getcwd(), "own": list(library.packages),
             "scope": list(setting.scope) or ["migrate_lens_nothing"], "seed": SEED, "observe": probe is not None,
-            "trace": f"{stem}.trace", "reference": "", "heal": "none", "spare": [], "skip": [], "unbuilt": [],
-            "gradients": False, "values": False, "kernel_log": "", "steer": None,
+            "trace": f"{stem}.trace", "reference": "", "heal": "none", "spare": [], "skip": [], "copy": [],
+            "unbuilt": [], "gradients": False, "values": False, "kernel_log": "", "steer": None,
             "about": self._about(runtime, probe), "environ": dict(setting.environ.get(runtime, {})),
             "backward": setting.backward,
             "timeout": setting.timeout, "stdout": f"{stem}.out", "stderr": f"{stem}.err",

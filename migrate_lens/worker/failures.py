@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import traceback
 import types
@@ -96,3 +97,13 @@ def lacking(error: Exception, base: Any) -> Failure:
     """Facts about a name that is not there; ``base`` is what it was looked up on, None for an import."""
     on_object = base is not None and not isinstance(base, types.ModuleType)
     return {**failure_of(error), "on_object": on_object}
+
+
+def torch_error(want: tuple[Any, ...]) -> Exception:
+    """The exception that torch raised, as the builtin class nearest to it."""
+    failure = want[6] if want[0] == "raise" else want[5]
+    for name in failure["types"]:
+        kind = getattr(builtins, name, None)
+        if isinstance(kind, type) and issubclass(kind, Exception):
+            return kind(failure["message"])
+    return RuntimeError(failure["message"])

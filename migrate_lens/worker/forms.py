@@ -209,8 +209,19 @@ def _operators(recorder: Recorder) -> dict[str, Any]:
         visits[number] += 1
         invoke(number, operator.setitem, None, (base, index, value), {}, names["setitem"])
 
+    def set_attribute(number: int, value: Any, base: Any, name: str, /) -> None:
+        visits[number] += 1
+        try:
+            setattr(base, name, value)
+        except Exception as error:
+            if not foreign(type(base)):
+                raise
+            api = f"torch.Tensor.{name}" if isinstance(base, backend.tensor) else "torch.nn.Module.__setattr__"
+            recorder.raised(number, visits[number], "", api, [], [], setattr, (base, name, value), {}, error)
+
     return {
-        nodes.OPERATOR: operate, nodes.INPLACE: augment, nodes.INPLACE_ITEM: augment_item,
+        nodes.SET_ATTRIBUTE: set_attribute, nodes.OPERATOR: operate, nodes.INPLACE: augment,
+        nodes.INPLACE_ITEM: augment_item,
         nodes.INPLACE_ATTRIBUTE: augment_attribute, nodes.SETITEM: setitem, nodes.SLICE: slice,
         nodes.OLD_ITEM: old_item, nodes.OLD_ATTRIBUTE: old_attribute,
     }  # fmt: skip

@@ -18,6 +18,7 @@ from migrate_lens.wire import Journal, read
 from migrate_lens.worker import forms
 from migrate_lens.worker.backend import BRIEF, WHOLE, Backend
 from migrate_lens.worker.backward import as_leaves, of_layer, of_names, with_gradients
+from migrate_lens.worker.copying import Copying
 from migrate_lens.worker.failures import failure_of
 from migrate_lens.worker.loader import Instrumenter
 from migrate_lens.worker.loaders import watch
@@ -78,6 +79,7 @@ class Job(TypedDict):
     heal: str
     spare: list[str]
     skip: list[str]
+    copy: list[str]
     unbuilt: list[str]
     gradients: bool
     values: bool
@@ -149,6 +151,8 @@ def _recorder(job: Job, backend: Backend, journal: Journal) -> Recorder:
     if steer and not job["reference"] and job["observe"] and (steer["states"] or any(map(steer.get, _CHOSEN))):
         given = [(f[1], f[2]) for f in read(steer["substitute"])[1]] if steer["substitute"] else []
         return Steered(backend, journal, steer["zoom"], steer["stop_at"], given)
+    if job["copy"]:
+        return Copying(backend, journal, frozenset(job["copy"]))
     if not job["reference"]:
         return Recorder(backend, journal, inputs=backend.name == "torch")
     healer = importlib.import_module("migrate_lens.worker.healer")

@@ -193,6 +193,12 @@ def _rewritten(func: Any) -> bool:
     return type(func) is _FUNCTION and METHOD in func.__globals__
 
 
+def exported(module: Any) -> list[str]:
+    """Names that a star import of a module binds."""
+    names = getattr(module, "__all__", None)
+    return list(names) if names is not None else [n for n in dir(module) if not n.startswith("_")]
+
+
 def as_torch(name: str) -> str:
     """A name of Paddle's as torch's users know it; the torch side's own name wins where the two are aligned."""
     if name.startswith("torch._ops."):

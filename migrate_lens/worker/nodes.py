@@ -21,6 +21,7 @@ SETITEM, INPLACE, INPLACE_ITEM, INPLACE_ATTRIBUTE = "__ml_s__", "__ml_i__", "__m
 DECORATE, FROM, IMPORT = "__ml_d__", "__ml_f__", "__ml_p__"
 # Helpers that only keep the program's order of evaluation, and its own names, out of the way of the others.
 SLICE, BIND, OLD_ITEM, OLD_ATTRIBUTE = "__ml_l__", "__ml_b__", "__ml_x__", "__ml_y__"
+SET_ATTRIBUTE = "__ml_t__"
 HAND = "__ml_h__"  # what stands for a function that is handed to something that calls it
 
 # Builtins whose answer about a framework's object may differ; the others are left as they stand.
@@ -281,10 +282,14 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Expr(call), node)
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
-        if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Subscript):
+        target = node.targets[0]
+        if len(node.targets) == 1 and isinstance(target, ast.Attribute) and not syntax.mangled(target.attr):
+            number, value = self._number(node, "t", target.attr), self.visit(node.value)
+            base, name = self.visit(target.value), ast.Constant(target.attr)
+            return ast.copy_location(ast.Expr(self._helper(SET_ATTRIBUTE, node, number, value, base, name)), node)
+        if len(node.targets) != 1 or not isinstance(target, ast.Subscript):
             self.generic_visit(node)
             return node
-        target = node.targets[0]
         number, value = self._number(node, "s", "setitem"), self.visit(node.value)
         call = self._helper(SETITEM, node, number, value, self.visit(target.value), self._index(target.slice))
         return ast.copy_location(ast.Expr(call), node)

@@ -22,8 +22,8 @@ lists tensor arguments that the call wrote to, as ``(index, encoded)``; ``serial
 result's tensors; ``flags`` holds ``r`` (it drew random numbers), ``u`` (uninitialised memory), ``=N;`` (the result is
 tensor argument N), ``v`` (the result shares memory with an argument), ``i`` (it got other inputs than torch's call),
 ``k`` (a layer was made), ``@N;`` (the layer that was made or called), ``w`` (it may write without counting it), ``s``
-(a tensor that is known was written by no recorded call) and ``p`` (the proxy handed out another object than Paddle's
-compat package has).
+(a tensor that is known was written by no recorded call), ``p`` (the proxy handed out another object than Paddle's
+compat package has), ``b`` (the result is the layer whose method was called) and ``c`` (which changed its tensors).
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ import weakref
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ from migrate_lens.encoded import Encoded
 from migrate_lens.wire import Journal
 from migrate_lens.worker.backend import DEPTH, ITEMS, MAY_DRAW, UNINITIALISED, WRITES_UNSEEN, Backend
 from migrate_lens.worker.failures import Failure, failure_of, lacking
-from migrate_lens.worker.naming import CONTAINER, FRAMEWORK, OTHER, USER, Naming
+from migrate_lens.worker.naming import CONTAINER, FRAMEWORK, OTHER, USER, Naming, exported
 from migrate_lens.worker.nodes import Node
 
 _TABLE_LIMIT = 200_000
@@ -165,10 +166,11 @@ class Recorder(Naming):
         versions = self.backend.contents if unseen else self.backend.versions
         before = versions(operands)
         inputs = self._inputs(given, kwargs)
+        state = self._state_behind(func)
         if self.inputs and isinstance(func, self.backend.module):
             self._note_state(number, visit, sub, func)
         draws = self._may_draw(api)
-        state = self.backend.random_state() if draws else b""
+        generator = self.backend.random_state() if draws else b""
         self.journal.enter(number)
         self._mark(number, visit, sub)
         try:
@@ -181,12 +183,21 @@ class Recorder(Naming):
         self.journal.enter(0)
         self._mark(0, 0, "")
         flags = self._flags(api, func, given, operands, out)
-        if draws and state != self.backend.random_state():
+        if draws and generator != self.backend.random_state():
             flags += "r"
+        if state is not None and func.__self__ is out:
+            flags += "b" if state == self._state_behind(func) else "bc"
         flags += "w" if unseen else ""
         after = versions(operands)
         written = [i for i, v in enumerate(after) if v != before[i]] if after != before else []
         return self.returned(number, visit, sub, api, inputs, operands, written, flags, out)
+
+    def _state_behind(self, func: Any) -> list[Any] | None:
+        """Where the tensors of a layer are and how often they were written, where one of its methods is called."""
+        layer, backend = func.__self__ if type(func) is MethodType and self.inputs else None, self.backend
+        if not isinstance(layer, backend.module) or not hasattr(layer, "_parameters"):
+            return None  # without that, it is called to make the layer
+        return [(id(t), backend.extent(t), backend.version(t)) for t in backend.held(layer)]
 
     def _mark(self, number: int, visit: int, sub: str) -> None:
         """Begin, or with number 0 end, a part of the log of marked C++ calls."""
@@ -268,7 +279,7 @@ class Recorder(Naming):
 
     def encode_out(self, out: Any, flags: str) -> Encoded:
         """A result; layers that were just made come with their state, random draws with all their values."""
-        if "k" in flags:
+        if "k" in flags or "c" in flags:
             return self.backend.encode_state(out)
         if "r" in flags:
             return self.backend.in_full(self.backend.encode, out)
@@ -298,7 +309,7 @@ class Recorder(Naming):
             (serial, version), *_ = self.adopt([operands[index]])
             self.journal.write(("value", serial, version, encoded))
         self._moved = False
-        if "k" in flags:
+        if "k" in flags or "c" in flags:
             return self.adopt(list(self.backend.held(out)))
         return self.adopt(out)
 
@@ -384,12 +395,6 @@ class Recorder(Naming):
             number, "", api, self.backend.encode(value), serials, flags="s" if self._moved else "", inputs=inputs
         )
         return value
-
-
-def exported(module: Any) -> list[str]:
-    """Names that a star import of a module binds."""
-    names = getattr(module, "__all__", None)
-    return list(names) if names is not None else [n for n in dir(module) if not n.startswith("_")]
 
 
 __all__ = ["CONTAINER", "FRAMEWORK", "OTHER", "USER", "Failure", "Recorder"]

@@ -86,7 +86,7 @@ class FakeBench(Bench):
         self._folder = folder
 
     def run(self, setting: Setting, runtime: Runtime, probe: Probe, *, reference: Run | None = None, heal: str = "none",
-            spare: Sequence[str] = (), skip: Sequence[str] = (), observe: bool = True,
+            spare: Sequence[str] = (), skip: Sequence[str] = (), copy: Sequence[str] = (), observe: bool = True,
             gradients: bool = False, values: bool = False, kernel_log: Path | None = None,
             steering: Steering | None = None, like: Path | None = None) -> Run:  # fmt: skip
         """Run the program in a made-up runtime."""
