@@ -34,7 +34,8 @@ Group = list[Divergence]
 class Trial:
     """What a trial needs: where to run, what, torch's run to hold it against, and calls that kill the process.
 
-    ``own`` is what torch's own runs differ in, which is no matter then.
+    ``own`` is what torch's own runs differ in, which is no matter then; ``hashable`` whether sizes are handed over that
+    can be keys, without which the program does not go on.
     """
 
     bench: Bench
@@ -44,6 +45,7 @@ class Trial:
     deadly: tuple[str, ...] = ()
     healed_seconds: float = 0.0
     own: Luck = NO_LUCK
+    hashable: bool = False
 
     def budget(self) -> float:
         """When to stop trying, on the clock of ``time.monotonic``."""
@@ -60,6 +62,7 @@ class Trial:
             spare=spare,
             skip=(*self.deadly, *skip),
             gradients=gradients,
+            hashable=self.hashable,
         )
 
     def unshared(self, node: str) -> Run:
@@ -162,25 +165,39 @@ def written_later(divergence: Divergence, base: Run) -> bool:
     return any(e.written and shared & _serials(e) for e in later)
 
 
-def as_shown(trial: Trial, kept: Sequence[Divergence], promoted: Sequence[Divergence],
-             natural: Run) -> list[Divergence]:  # fmt: skip
+def as_shown(trial: Trial, kept: Sequence[Divergence], promoted: Sequence[Divergence], natural: Run,
+             healed: Run) -> list[Divergence]:  # fmt: skip
     """Differences of kind that end the program in an exception elsewhere are reported as what they show as.
 
-    The natural run shows that of one of them; what the others lead to shows when they alone are left in.
+    The natural run shows that of one of them; what the others lead to shows when they alone are left in. Where the
+    healed run ends in the same exception, none of them is its cause.
     """
     if natural.trace.ending.how != "raised":
         return list(kept)
+    stopped = healed.trace.ending
     kinds = [d for d in kept if d.got.what == "call" and (not d.hard or _other_kind(d))]
-    blamed = _blamed(kinds, promoted, natural.trace)
+    other = _same_end(stopped, natural.trace.ending) or is_unhashable(natural.trace.ending)
+    blamed = [] if other else _blamed(kinds, promoted, natural.trace)
     endings = {id(d): natural.trace.ending for d in blamed}
     end = trial.budget()
     for group in _groups(d for d in kinds if not any(d is b for b in blamed)).values():
         if time.monotonic() > end:
             break
         left_in = trial.healed(spare=sorted({node_name(d.got.place) for d in group})).trace
-        shows = [d for d in group if d in _blamed(group, promoted, left_in)]
+        ours = [] if _same_end(stopped, left_in.ending) else _blamed(group, promoted, left_in)
+        shows = [d for d in group if d in ours]
         endings |= {id(d): left_in.ending for d in shows}
     return [_shown(d, endings[id(d)]) if id(d) in endings else d for d in kept]
+
+
+def is_unhashable(ending: Ending) -> bool:
+    """Whether a run ended because something that is a key under torch cannot be one."""
+    return ending.how == "raised" and ending.value["message"].startswith("unhashable type")
+
+
+def _same_end(one: Ending, other: Ending) -> bool:
+    """Whether two runs end in the same exception, raised at the same place."""
+    return one.how == other.how == "raised" and (one.value, one.frames) == (other.value, other.frames)
 
 
 def _blamed(kinds: list[Divergence], promoted: Sequence[Divergence], run: Trace) -> list[Divergence]:

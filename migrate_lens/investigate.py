@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from migrate_lens.causes import Trial, as_shown, pin_backward, promote
+from migrate_lens.causes import Trial, as_shown, is_unhashable, pin_backward, promote
 from migrate_lens.compare.align import counts
 from migrate_lens.compare.blame import UNEXPLAINED, blame
 from migrate_lens.compare.divergences import Divergence, divergences
@@ -203,16 +203,22 @@ def _only_first(base: Run, natural: Run, found: Sequence[Divergence], differs: D
 def _everything(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base: Run, natural: Run,
                 differs: Difference | None, own: Luck) -> tuple[tuple[Finding, ...], TraceSummary]:  # fmt: skip
     healed, deaths, deadly = _keep_going(bench, setting, stage, probe, base)
+    hashable, early = is_unhashable(healed.trace.ending), tuple[Finding, ...]()
+    if hashable:
+        early = blame(base.trace, healed.trace, _steady(own, base, healed) or UNEXPLAINED, stage, setting.library)
+        healed, deaths, deadly = _keep_going(bench, setting, stage, probe, base, hashable=True)
     found = list(divergences(base.trace, healed.trace, own.events))
     hard = [d for d in found if d.hard]
     after = _steady(own, base, healed)
     soft = as_layout((d for d in found if not d.hard), base.trace, healed.trace)
-    trial = Trial(bench, setting, probe, base, deadly, healed.fate.seconds, own)
+    trial = Trial(bench, setting, probe, base, deadly, healed.fate.seconds, own, hashable)
     promoted = promote(trial, soft, healed, alone=not hard and not deaths, after=after, differs=differs)
-    kept = pin_backward(trial, as_shown(trial, [*hard, *promoted], promoted, natural))
-    findings = [*deaths, *collect(kept, stage, setting.library)]
+    kept = pin_backward(trial, as_shown(trial, [*hard, *promoted], promoted, natural, healed))
+    findings = [*early, *deaths, *collect(kept, stage, setting.library)]
     lucky = differs is None and after is None and bool(own.notes())
-    unexplained = after is not None and not promoted and not (healed.died or healed.fate.timed_out)
+    # An exception past which nothing could be handed over is of its own, unless memory that is not shared leads to it.
+    stopped = healed.trace.ending.how == "raised" and not any(d.symptom is Symptom.ALIAS for d in promoted)
+    unexplained = after is not None and (stopped or not promoted) and not (healed.died or healed.fate.timed_out)
     if (not findings and not lucky) or unexplained:
         named = {f.key.api for f in findings}
         # A run that ends well only because it was handed what was missing shows nothing: the one as it is does.
@@ -234,13 +240,13 @@ def _stopped(healed: Run, after: Difference | None) -> str:
     return f"the outcome differs still: {after.expected} | {after.actual}" if after is not None else ""
 
 
-def _keep_going(bench: Bench, setting: Setting, stage: Stage, probe: Probe,
-                base: Run) -> tuple[Run, list[Finding], tuple[str, ...]]:  # fmt: skip
+def _keep_going(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base: Run, *,
+                hashable: bool = False) -> tuple[Run, list[Finding], tuple[str, ...]]:  # fmt: skip
     """The healed run; calls that kill the process are stepped over, each one a finding, and named."""
     skip: list[str] = []
     deaths: list[Finding] = []
     while True:
-        run = bench.run(setting, Runtime.PADDLE, probe, reference=base, heal="all", skip=skip)
+        run = bench.run(setting, Runtime.PADDLE, probe, reference=base, heal="all", skip=skip, hashable=hashable)
         place = run.trace.in_flight
         if not (run.died or run.fate.timed_out) or place is None or len(deaths) == _DEATHS:
             return run, deaths, tuple(skip)

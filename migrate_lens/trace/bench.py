@@ -119,7 +119,7 @@ class Bench:
 
     def run(self, setting: Setting, runtime: Runtime, probe: Probe, *, reference: Run | None = None, heal: str = "none",
             spare: Sequence[str] = (), skip: Sequence[str] = (), copy: Sequence[str] = (), observe: bool = True,
-            gradients: bool = False, values: bool = False, kernel_log: Path | None = None,
+            hashable: bool = False, gradients: bool = False, values: bool = False, kernel_log: Path | None = None,
             steering: Steering | None = None, like: Path | None = None) -> Run:  # fmt: skip
         """Run a probe.
 
@@ -133,6 +133,7 @@ class Bench:
             skip: nodes that are not called.
             copy: nodes whose results are copied, so that they share no memory.
             observe: False runs the program untouched.
+            hashable: hand over sizes that can be keys, as torch's can.
             gradients: record the gradient that reaches each result.
             values: keep the values of large results whole; a healed run always does.
             kernel_log: where marked C++ calls write to.
@@ -144,7 +145,14 @@ class Bench:
         """
         stem = self._folder / f"{next(self._numbers)}-{runtime}"
         job = self._job(setting, runtime, probe, stem)
-        job |= {"observe": observe, "heal": heal, "spare": list(spare), "skip": list(skip), "copy": list(copy)}
+        job |= {
+            "observe": observe,
+            "heal": heal,
+            "spare": list(spare),
+            "skip": list(skip),
+            "copy": list(copy),
+            "hashable": hashable,
+        }
         job["gradients"] = gradients
         job["values"] = values or heal == "all"
         job["kernel_log"] = str(kernel_log or "")
@@ -222,7 +230,7 @@ class Bench:
             "sys_path": paths, "cwd": os.getcwd(), "own": list(library.packages),
             "scope": list(setting.scope) or ["migrate_lens_nothing"], "seed": SEED, "observe": probe is not None,
             "trace": f"{stem}.trace", "reference": "", "heal": "none", "spare": [], "skip": [], "copy": [],
-            "unbuilt": [], "gradients": False, "values": False, "kernel_log": "", "steer": None,
+            "hashable": False, "unbuilt": [], "gradients": False, "values": False, "kernel_log": "", "steer": None,
             "about": self._about(runtime, probe), "environ": dict(setting.environ.get(runtime, {})),
             "backward": setting.backward,
             "timeout": setting.timeout, "stdout": f"{stem}.out", "stderr": f"{stem}.err",

@@ -80,6 +80,7 @@ class Job(TypedDict):
     spare: list[str]
     skip: list[str]
     copy: list[str]
+    hashable: bool
     unbuilt: list[str]
     gradients: bool
     values: bool
@@ -156,7 +157,9 @@ def _recorder(job: Job, backend: Backend, journal: Journal) -> Recorder:
     if not job["reference"]:
         return Recorder(backend, journal, inputs=backend.name == "torch")
     healer = importlib.import_module("migrate_lens.worker.healer")
-    return healer.make(backend, journal, job["reference"], job["heal"] == "all", job["spare"], job["skip"])  # type: ignore[no-any-return]
+    made = healer.make(backend, journal, job["reference"], job["heal"] == "all", job["spare"], job["skip"])
+    made.hashable = job["hashable"]
+    return made  # type: ignore[no-any-return]
 
 
 def _prepare(job: Job, instrumenter: Instrumenter, seed: Any) -> None:

@@ -10,7 +10,14 @@ import paddle
 from migrate_lens.encoded import Encoded
 from migrate_lens.worker.backend import STRUCTURE, Backend
 
-_SIZE = type(paddle.to_tensor([0.0]).shape)
+_SIZE: Any = type(paddle.to_tensor([0.0]).shape)
+
+
+class _Key(_SIZE):  # type: ignore[misc]
+    """A size that can be a key, as torch's can."""
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
 
 
 class PaddleBackend(Backend):
@@ -56,7 +63,7 @@ class PaddleBackend(Backend):
         return int(value.inplace_version)
 
     def special(self, value: Any, kind: type) -> Encoded | None:
-        if kind is _SIZE:
+        if kind is _SIZE or kind is _Key:
             return ("Z", tuple(value))
         if kind is self._dtype or kind.__name__ == "DataType":
             return ("D", self.dtype_name(value))
@@ -126,6 +133,10 @@ class PaddleBackend(Backend):
             if same and bool(paddle.isfinite(source).all()):
                 value = value + (source * 0.0).sum()
         return value
+
+    def as_key(self, value: Any) -> Any:
+        """A size as one that can be a key; all else as it is."""
+        return _Key(value) if type(value) is _SIZE else value
 
     def _array(self, dtype: str, shape: tuple[int, ...], data: Any) -> Any:
         kind = np.dtype("float32" if dtype == "bfloat16" or dtype.startswith("float8") else dtype)

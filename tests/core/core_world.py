@@ -87,7 +87,7 @@ class FakeBench(Bench):
 
     def run(self, setting: Setting, runtime: Runtime, probe: Probe, *, reference: Run | None = None, heal: str = "none",
             spare: Sequence[str] = (), skip: Sequence[str] = (), copy: Sequence[str] = (), observe: bool = True,
-            gradients: bool = False, values: bool = False, kernel_log: Path | None = None,
+            hashable: bool = False, gradients: bool = False, values: bool = False, kernel_log: Path | None = None,
             steering: Steering | None = None, like: Path | None = None) -> Run:  # fmt: skip
         """Run the program in a made-up runtime."""
         self.world.runs.append((str(runtime), heal, tuple(spare), tuple(skip)))
