@@ -182,6 +182,11 @@ def _operators(recorder: Recorder) -> dict[str, Any]:
         if isinstance(left, layer):
             return functions[name](left, *right)
         visits[number] += 1
+        if type(left) in _PLAIN and name == "getitem":
+            try:
+                return left[right[0]]  # what lies in a list or dict of the program's is no result of the framework's
+            except (TypeError, LookupError):
+                pass  # that the framework's object cannot be a place or key is
         return invoke(number, functions[name], None, (left, *right), {}, names[name])
 
     def augment(number: int, name: str, left: Any, right: Any, /) -> Any:
