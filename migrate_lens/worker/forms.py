@@ -222,7 +222,8 @@ def _operators(recorder: Recorder) -> dict[str, Any]:
             if not foreign(type(base)):
                 raise
             api = f"torch.Tensor.{name}" if isinstance(base, backend.tensor) else "torch.nn.Module.__setattr__"
-            recorder.raised(number, visits[number], "", api, [], [], setattr, (base, name, value), {}, error)
+            refused = type(base).__setattr__
+            recorder.raised(number, visits[number], "", api, [], [], refused, (base, name, value), {}, error)
 
     return {
         nodes.SET_ATTRIBUTE: set_attribute, nodes.OPERATOR: operate, nodes.INPLACE: augment,

@@ -80,7 +80,7 @@ class PaddleBackend(Backend):
         if api not in self._compat:
             found: Any = getattr(paddle, "compat", None)
             for part in api.split(".")[1:]:
-                found = getattr(found, part, None)
+                found = getattr(found, part, None) if found is not None else None
             self._compat[api] = found if callable(found) else None
         known = self._compat[api]
         return known is not None and known is not func
