@@ -25,12 +25,14 @@ from migrate_lens.remedies.verify import (
     Verdict,
     ended,
     run_in,
+    stop,
     surroundings,
     typed,
     written,
 )
 
 _Running = tuple["Future[CleanRun]", "Future[tuple[CleanRun, ...]]"]
+_NOT_RUN = CleanRun("", None, "", "not run")
 _SCRIPT = Path(__file__).resolve().parent.parent / "worker" / "pristine.py"
 
 
@@ -49,7 +51,12 @@ class CleanRoom:
     def __enter__(self) -> CleanRoom:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:  # nobody waits for a verdict any more
+            self._torch.close()
+            self._paddle.close()
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            stop()
         self._threads.shutdown()
         self._torch.close()
         self._paddle.close()
@@ -85,9 +92,11 @@ class _Pristine:
         self._family = family
         self._process: subprocess.Popen[bytes] | None = None
         self._forks = True
+        self._closed = False
+        self._child: int | None = None
 
     def run(self, files: Mapping[str, str], main: str, switch: str) -> CleanRun:
-        """Run a program in a fork, or afresh where that cannot be."""
+        """Run a program in a fork, or afresh where that cannot be; not at all once this is closed."""
         with tempfile.TemporaryDirectory(prefix="migrate-lens-clean-") as name:
             folder = Path(name) / "empty"
             written(files, folder)
@@ -97,17 +106,20 @@ class _Pristine:
             if answer is not None:
                 out, err = (Path(path).read_text(errors="replace") for path in streams.values())
                 return ended(folder, typed(_command(self.python, main, switch)), answer["code"], out, err)
-        return _fresh(self.python, files, main, switch)
+        return _NOT_RUN if self._closed else _fresh(self.python, files, main, switch)
 
     def _ask(self, job: dict[str, object]) -> dict[str, int | None] | None:
         """How a job ended; None where this interpreter does not fork, or has died."""
-        process = self._started() if self._forks else None
+        process = self._started() if self._forks and not self._closed else None
         if process is None or process.stdin is None:
             return None
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(json.dumps(job).encode() + b"\n")
             process.stdin.flush()
+        began = _read(process)
+        self._child = began["pid"] if began else None
         answer = _read(process)
+        self._child = None
         self._forks = answer is not None
         return answer
 
@@ -123,10 +135,12 @@ class _Pristine:
 
     def close(self) -> None:
         """End it, and whatever it runs."""
+        self._closed = True
         if self._process is None:
             return
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        for group in (self._child, self._process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group or self._process.pid, signal.SIGKILL)
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:

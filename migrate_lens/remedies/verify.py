@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -19,6 +20,7 @@ UNDER_PADDLE = "import runpy, sys, paddle; paddle.enable_compat(); runpy.run_pat
 IN_SCOPE = (
     "import runpy, sys, paddle; paddle.enable_compat(scope={'pkg'}); runpy.run_path(sys.argv[1], run_name='__main__')"
 )
+_RUNNING: set[subprocess.Popen[str]] = set()
 _TYPE = re.compile(r"^([A-Za-z_][\w.]*)(?::|$)")
 
 
@@ -117,14 +119,32 @@ def run_in(folder: Path, command: list[str], limit: float, paths: Sequence[Path]
     environment = surroundings()
     if paths:
         environment["PYTHONPATH"] = os.pathsep.join(map(str, paths))
-    try:
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=limit, env=environment,
-            stdin=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return CleanRun(typed(command), None, "", "timeout")
-    return ended(folder, typed(command), done.returncode, done.stdout, done.stderr)
+    with subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+        env=environment, stdin=subprocess.DEVNULL, start_new_session=True,
+    ) as process:  # fmt: skip
+        _RUNNING.add(process)
+        try:
+            out, err = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            return CleanRun(typed(command), None, "", "timeout")
+        finally:
+            _RUNNING.discard(process)
+            if process.returncode is None:
+                _kill(process)
+    return ended(folder, typed(command), process.returncode, out, err)
+
+
+def stop() -> None:
+    """End all runs that are under way, in whatever thread, with what they started."""
+    for process in tuple(_RUNNING):
+        _kill(process)
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def surroundings() -> dict[str, str]:

@@ -43,6 +43,7 @@ def main(family: str) -> None:
         if child == 0:
             _become(job, heard)
             return
+        _say(out, {"pid": child})
         _say(out, _wait(child, job["limit"]))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -125,6 +127,37 @@ def test_no_process_is_left(imports: Path, tmp_path: Path) -> None:
     parents = {int(line) for line in pids.read_text().split()} - {os.getpid()}
     assert parents
     assert not any(Path(f"/proc/{pid}").exists() for pid in parents)
+
+
+def test_leaving_early_ends_what_runs_with_what_it_started(imports: Path, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    source = (
+        "import os, subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"open({str(pids)!r}, 'a').write(f'{{os.getpid()}}\\n{{child.pid}}\\n')\n"
+        "time.sleep(600)\n"
+    )
+
+    def interrupted() -> None:
+        with CleanRoom(PYTHON, PYTHON) as room:
+            threading.Thread(target=room.verify, args=({"mre.py": source}, "mre.py"), daemon=True).start()
+            while not pids.exists() or len(pids.read_text().split()) < 2 * 4:
+                time.sleep(0.01)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert [pid for pid in pids.read_text().split() if _alive(int(pid))] == []
+
+
+def _alive(pid: int) -> bool:
+    """Whether a process runs; one that is being ended is given a moment."""
+    for _ in range(500):
+        stat = Path(f"/proc/{pid}/stat")
+        if not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z":
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def test_both_real_frameworks() -> None:
