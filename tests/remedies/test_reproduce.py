@@ -50,6 +50,16 @@ def test_random_values_are_no_difference() -> None:
     assert isinstance(reproduce(_CASE, (), [_PROGRAM], FakeLab(answer, _KEY)), NotReproduced)
 
 
+def test_a_program_that_passes_by_luck_of_the_seed_is_not_emitted() -> None:
+    """The result itself is steady, and what would be asserted of it is not: another seed fails under torch."""
+
+    def answer(source: str) -> Trial:
+        lucky = "assert" in source and "manual_seed" in source
+        return Trial(raised("AssertionError") if lucky else finished(1), _differs(source).paddle)
+
+    assert isinstance(reproduce(_CASE, (), [_PROGRAM], FakeLab(answer, _KEY)), NotReproduced)
+
+
 def test_a_missing_name_needs_no_assertion_to_fail() -> None:
     case = Case("torch.f:missing_api", "torch.f", "missing_api", (), "raises AttributeError: no attribute 'f'")
     lab = FakeLab(
