@@ -15,6 +15,7 @@ from functools import partial
 from migrate_lens.encoded import difference, tag
 from migrate_lens.events import Event
 from migrate_lens.model import Site
+from migrate_lens.remedies import functions
 from migrate_lens.remedies.drafts import Draft, Text, write
 from migrate_lens.remedies.expect import checks
 from migrate_lens.remedies.lab import Lab, Trial
@@ -68,7 +69,8 @@ def reproduce(case: Case, heard: Sequence[Recording], programs: Sequence[str], l
         lab: where programs are tried.
     """
     tried = 0
-    for attempt in (*_calls(case, heard), *_programs(programs)):
+    own = functions.programs(case.api, [event for event, _ in events_of(case, heard)])
+    for attempt in (*_calls(case, heard), *_programs([*own, *programs])):
         tried += 1
         found = attempt(case, lab)
         if found is not None and length(found.source) <= LONGEST:
