@@ -8,6 +8,7 @@ import subprocess
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from migrate_lens.remedies import bridges, kept
 from migrate_lens.remedies.branches import KIND as FEATURE_GATE
 from migrate_lens.remedies.branches import gates
 from migrate_lens.remedies.entry import BUILD_SWITCH, SCOPE_LINE
-from migrate_lens.remedies.fixing import TRIED_IN_VAIN, NoReplacement, Replacement, find, missing_part
+from migrate_lens.remedies.fixing import TRIED_IN_VAIN, NoReplacement, Replacement, find, missing_part, proposals
 from migrate_lens.remedies.native_reproduce import NATIVE_LAYERS
 from migrate_lens.remedies.patches import Comment, diff, patched, relative
 from migrate_lens.remedies.shim_module import KIND as SHIM_MODULE
@@ -32,6 +33,7 @@ from migrate_lens.remedy_pipeline import Progress, laboratory
 
 OFFERED, PARTIAL, REFUSED, NONE = "offered", "partial", "refused", "none"
 _PATCHES = "patches"
+_PROPOSALS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ class _Fixer:
         self._root = Path(diagnosis.report["library"]["root"])
         self._gaps: Sequence[Mapping[str, Any]] = ()
         self._made: dict[str, tuple[Replacement, ...]] = {}
+        self._whole: set[str] = set()
         self._scoped: Fixed | None = None
         self._stage = Stage(diagnosis, lab, heard, progress)
         self._entry = Entry(diagnosis, lab, heard, self._stage)
@@ -154,7 +157,7 @@ class _Fixer:
             if isinstance(found, NoReplacement):
                 found = find(kept.case_of(gap), self._heard, self._lab, before)
             if isinstance(found, NoReplacement):
-                found = self._gate(gap) or found
+                found = self._gate(gap) or self._proposed(gap) or found
         if isinstance(found, NoReplacement):
             return Fixed(gap["id"], NONE, found.reason)
         private = next((name for one in found if (name := private_name(one.edit.text))), "")
@@ -190,6 +193,13 @@ class _Fixer:
                 return made
         return None
 
+    def _proposed(self, gap: Mapping[str, Any]) -> tuple[Replacement, ...] | None:
+        """What a recipe suggests, where the call alone does not show the gap and the whole library does."""
+        made = islice(proposals(kept.case_of(gap), self._heard), _PROPOSALS)
+        found = next((one for one in made if self._serves(gap, one)), None)
+        self._whole |= {gap["id"]} if found else set()
+        return found
+
     def _serves(self, gap: Mapping[str, Any], found: Sequence[Replacement]) -> bool:
         """Whether a copy with some replacements, and with those of the gaps before, gets past a gap."""
         made = {**self._made, gap["id"]: tuple(found)}
@@ -202,7 +212,7 @@ class _Fixer:
         old, new = self._files([gap])
         patch = diff(old, new)
         call = "the call gives torch's result on both sides"
-        if done.kind in (FEATURE_GATE, SHIM_MODULE):
+        if done.kind in (FEATURE_GATE, SHIM_MODULE) or done.gap in self._whole:
             call = "past other gaps, the library gets torch's result with it on both sides"
         if done.kind in (SCOPE_LINE, BUILD_SWITCH):
             call = "with the line alone the program gets to torch on both sides, each in a clean process"

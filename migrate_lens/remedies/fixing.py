@@ -12,19 +12,18 @@ from pathlib import Path
 from migrate_lens.encoded import Encoded, difference, tag
 from migrate_lens.events import Event, Place
 from migrate_lens.remedies import importing
-from migrate_lens.remedies import recipes as _recipes
 from migrate_lens.remedies.drafts import TEMPLATE, Draft, Step, write
 from migrate_lens.remedies.lab import Lab
 from migrate_lens.remedies.large import plain_large
 from migrate_lens.remedies.literals import Unwritable
 from migrate_lens.remedies.outcomes import shows, sign
+from migrate_lens.remedies.recipes import by_recipe
 from migrate_lens.remedies.reproduce import Case, events_of
 from migrate_lens.remedies.slots import Edit, Site, apply, edit, fill, site_of, span
 from migrate_lens.remedies.sources import module, node_at, unchanged
 from migrate_lens.remedies.strategies import Candidate, Troubled, candidates
 from migrate_lens.remedies.synthesis import Recording, arguments, differentiated, drafts, shared
 
-assert _recipes  # registers its strategy
 TRIED_IN_VAIN = "nothing that was tried gives torch's result on both sides"
 _TRIED = 40
 _SITES = 12
@@ -72,6 +71,25 @@ def find(
         if one.candidate not in known:
             known.append(one.candidate)
     return tuple(found) if found else NoReplacement("no recorded call stands at a site of it")
+
+
+def proposals(case: Case, heard: Sequence[Recording]) -> Iterator[tuple[Replacement, ...]]:
+    """What the recipes suggest at every recorded site of a gap, untried: for what only the whole library can show."""
+    places = [e for e, _ in events_of(case, heard) if e.api == case.api and _at_a_site(e, case) and e.what == "call"]
+    calls = [(e.place, site_of(e, node_at(e.place))) for e in places[:_SITES]]
+    sites = [(place, site) for place, site in calls if site is not None]
+    if not sites or len(sites) != len(calls):
+        return
+    first = Troubled(case.api, case.symptom, sites[0][1], (("O", ""),) * len(sites[0][1].nodes), None, ("", ""))
+    for candidate in by_recipe(first):
+        made = [_replacement(place, site, candidate) for place, site in sites]
+        if all(_sound(one.path.read_bytes(), one.edit) for one in made):
+            yield tuple(made)
+
+
+def _replacement(place: Place, site: Site, candidate: Candidate) -> Replacement:
+    path = Path(place.path)
+    return Replacement(path, edit(path.read_bytes(), site, candidate.template), candidate, place.line)
 
 
 def _at_a_site(event: Event, case: Case) -> bool:

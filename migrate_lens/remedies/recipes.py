@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_lens.errors import RuleError
-from migrate_lens.remedies.slots import FUNCTION, METHOD, OPERATOR, Site
+from migrate_lens.remedies.slots import ATTRIBUTE, FUNCTION, METHOD, OPERATOR, Site
 from migrate_lens.remedies.strategies import STRATEGIES, Candidate, Troubled
 
 _NAME = re.compile(r"\{(\w+)\}")
@@ -124,7 +124,7 @@ def filled(recipe: Recipe, site: Site) -> str | None:
 
 def _bound(recipe: Recipe, site: Site) -> dict[str, str] | None:
     """Parameters and the slots that are given for them."""
-    if site.form not in (FUNCTION, METHOD, OPERATOR):
+    if site.form not in (FUNCTION, METHOD, OPERATOR, ATTRIBUTE):
         return None
     names = list(recipe.parameters)
     found: dict[str, str] = {}

@@ -14,6 +14,7 @@ import pytest
 from migrate_lens import cli
 from migrate_lens.remedies.verify import UNDER_PADDLE
 
+_CONTEXT = "torch.autograd.function.FunctionCtx.saved_tensors:missing_api"
 _FILES = {
     "pyproject.toml": '[project]\nname = "pkg"\nversion = "1"\n',
     "pkg/__init__.py": "from pkg.ops import total\nfrom pkg.flat import joined, parted\n",
@@ -23,10 +24,14 @@ _FILES = {
     "pkg/flat.py": "import torch\nfrom torch._utils import _flatten_dense_tensors as join, _unflatten_dense_tensors\n"
     "\n\ndef joined(n):\n    return join([torch.ones(n), torch.zeros(n)])\n\n\n"
     "def parted(x):\n    return [p.tolist() for p in _unflatten_dense_tensors(x, [torch.ones(1), torch.ones(3)])]\n",
+    "pkg/square.py": "import torch\n\n\nclass Square(torch.autograd.Function):\n    @staticmethod\n"
+    "    def forward(ctx, x):\n        ctx.save_for_backward(x)\n        return x * x\n\n    @staticmethod\n"
+    "    def backward(ctx, g):\n        (x,) = ctx.saved_tensors\n        return 2.0 * x * g\n",
     "pkg/more.py": "from torch._utils import _flatten_dense_tensors\n",
-    "smoke.py": "import torch\nimport pkg, pkg.more\n\nx = torch.arange(4.0)\n"
-    "result = [pkg.total(x, torch.tensor([1, 3])).tolist(), pkg.joined(1).tolist(), pkg.parted(x)]\n"
-    "assert result == [[0.0, 6.0], [1.0, 0.0], [[0.0], [1.0, 2.0, 3.0]]], result\n",
+    "smoke.py": "import torch\nimport pkg, pkg.more\nfrom pkg.square import Square\n\nx = torch.arange(4.0)\n"
+    "y = torch.tensor([1.0, 3.0], requires_grad=True)\nSquare.apply(y).sum().backward()\n"
+    "result = [pkg.total(x, torch.tensor([1, 3])).tolist(), pkg.joined(1).tolist(), pkg.parted(x), y.grad.tolist()]\n"
+    "assert result == [[0.0, 6.0], [1.0, 0.0], [[0.0], [1.0, 2.0, 3.0]], [2.0, 6.0]], result\n",
 }
 
 
@@ -50,6 +55,7 @@ def fixes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[s
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         assert cli.main(["diagnose", "lib"]) == cli.GAPS
+        assert cli.main(["issue", "--emit", _CONTEXT]) == 0
         cli.main(["fix", "--apply", "--owner", "jane"])
         gaps = json.loads(Path(".migrate-lens/report.json").read_text())["gaps"]
         yield {gap["id"]: gap["workaround"] or {} for gap in gaps}
@@ -60,6 +66,7 @@ def test_each_gap_has_the_kind_that_fits(fixes: dict[str, dict[str, Any]]) -> No
         "torch._utils._flatten_dense_tensors:missing_api": ("shim_module", True),
         "torch._utils._unflatten_dense_tensors:missing_api": ("shim", True),
         "torch.segment_reduce:missing_api": ("feature_gate", True),
+        _CONTEXT: ("equal_api", True),
     }
 
 
@@ -75,6 +82,17 @@ def test_the_library_runs_on_both_sides_and_is_finished(fixes: dict[str, dict[st
         assert done.returncode == 0, done.stderr
     assert cli.main(["diagnose", "lib", "--state", "after"]) == cli.NO_GAPS
     assert cli.main(["check", "lib", "--base", "HEAD", "--state", "after"]) == 0
+
+
+def test_what_only_a_backward_sees_is_reproduced_by_a_function_of_its_own(fixes: dict[str, dict[str, Any]]) -> None:
+    (file,) = Path("issues").glob("*saved_tensors*/mre.py")
+    text = file.read_text()
+    assert "ctx.saved_tensors" in text
+    assert "Square" not in text
+    assert len(text.split("\n")) <= 25
+    for switch, code in (([], 0), (["-c", UNDER_PADDLE], 1)):
+        done = subprocess.run([sys.executable, *switch, file.name], cwd=file.parent, capture_output=True, check=False)
+        assert done.returncode == code
 
 
 def test_git_takes_each_patch_also_that_of_a_new_file(fixes: dict[str, dict[str, Any]], tmp_path: Path) -> None:
