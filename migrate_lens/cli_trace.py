@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 
 OK, FOUND = 0, 1
 FORMATS = ("text", "json")
+Substitute = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CALL=VALUE",
+        help="Hand the program this in the call's place: a literal, a .npy or a .trace file; may be repeated.",
+    ),
+]
+Like = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Give random draws and parameters the values that they have in that trace."),
+]
 Format = Annotated[str, typer.Option(metavar="|".join(FORMATS), help="How it is written.")]
 
 
@@ -42,17 +53,8 @@ def trace(
         str, typer.Option(metavar="CALL", help="Record the low-level operators below a call; `all` for each.")
     ] = "",
     stop_at: Annotated[str, typer.Option(metavar="CALL", help="Stop the program after a call.")] = "",
-    substitute: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CALL=VALUE",
-            help="Hand the program this in the call's place: a literal, a .npy or a .trace file; may be repeated.",
-        ),
-    ] = None,
-    like: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Give random draws and parameters the values that they have in that trace."),
-    ] = None,
+    substitute: Substitute = None,
+    like: Like = None,
     gradients: Annotated[
         bool, typer.Option("--gradients", help="Record the gradient that reaches each call's result.")
     ] = False,

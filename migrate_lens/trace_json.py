@@ -33,6 +33,7 @@ def trace(found: Trace, limits: Sequence[Limit], validation: Validation | None) 
 def comparison(found: Comparison) -> str:
     """Two traces side by side."""
     ours, theirs = ({id(e): n for n, e in enumerate(t.events, 1)} for t in (found.left, found.right))
+    fault = found.backward_at_fault
     document = {
         "schema": SCHEMA, "left": dict(found.left.about), "right": dict(found.right.about), "same": found.same,
         "calls": [len(found.left.events), len(found.right.events)], "aligned": len(found.aligned),
@@ -40,7 +41,7 @@ def comparison(found: Comparison) -> str:
         "divergences": [_divergence(d, ours[id(d.want)], theirs[id(d.got)]) for d in found.divergences],
         "only_left": [ours[id(e)] for e in found.only_left], "only_right": [theirs[id(e)] for e in found.only_right],
         "outcome": {"expected": found.outcome.expected, "actual": found.outcome.actual} if found.outcome else None,
-        "backward_at_fault": ours[id(found.backward_at_fault)] if found.backward_at_fault else None,
+        "backward_at_fault": ours[id(fault)] if fault else None,
         "random_apart": found.random_apart, "values_compared": found.values_compared,
     }  # fmt: skip
     return _written(document)

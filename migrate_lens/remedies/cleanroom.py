@@ -138,9 +138,9 @@ class _Pristine:
         self._closed = True
         if self._process is None:
             return
-        for group in (self._child, self._process.pid):
+        for group in filter(None, (self._child, self._process.pid)):
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(group or self._process.pid, signal.SIGKILL)
+                os.killpg(group, signal.SIGKILL)
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:

@@ -59,7 +59,7 @@ def find(
     """
     found: list[Replacement] = []
     known: list[Candidate] = []
-    places = [(e, r) for e, r in events_of(case, heard) if e.api == case.api and _at_a_site(e, case)][:_SITES]
+    places = _at_sites(case, heard)
     if case.symptom in ("missing_api", "missing_argument") and any("k" in e.flags for e, _ in places):
         places = [(e, r) for e, r in places if "k" in e.flags]  # it is the class that is missing, not its calls
     missing = missing_part(case, lab) if places else ("", "")
@@ -75,8 +75,7 @@ def find(
 
 def proposals(case: Case, heard: Sequence[Recording]) -> Iterator[tuple[Replacement, ...]]:
     """What the recipes suggest at every recorded site of a gap, untried: for what only the whole library can show."""
-    places = [e for e, _ in events_of(case, heard) if e.api == case.api and _at_a_site(e, case) and e.what == "call"]
-    calls = [(e.place, site_of(e, node_at(e.place))) for e in places[:_SITES]]
+    calls = [(e.place, site_of(e, node_at(e.place))) for e, _ in _at_sites(case, heard) if e.what == "call"]
     sites = [(place, site) for place, site in calls if site is not None]
     if not sites or len(sites) != len(calls):
         return
@@ -90,6 +89,12 @@ def proposals(case: Case, heard: Sequence[Recording]) -> Iterator[tuple[Replacem
 def _replacement(place: Place, site: Site, candidate: Candidate) -> Replacement:
     path = Path(place.path)
     return Replacement(path, edit(path.read_bytes(), site, candidate.template), candidate, place.line)
+
+
+def _at_sites(case: Case, heard: Sequence[Recording]) -> list[tuple[Event, Recording]]:
+    """Recorded events of a gap's name at its sites."""
+    named = ((e, r) for e, r in events_of(case, heard) if e.api == case.api)
+    return [(e, r) for e, r in named if _at_a_site(e, case)][:_SITES]
 
 
 def _at_a_site(event: Event, case: Case) -> bool:

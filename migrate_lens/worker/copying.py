@@ -11,7 +11,7 @@ from migrate_lens.wire import Journal
 from migrate_lens.worker.backend import Backend
 from migrate_lens.worker.nodes import Node
 from migrate_lens.worker.recorder import Recorder
-from migrate_lens.worker.reference import key_of
+from migrate_lens.worker.reference import key_of, name_of
 
 
 class Copying(Recorder):
@@ -30,7 +30,7 @@ class Copying(Recorder):
 
     def register(self, module: str, path: str, nodes: tuple[Node, ...]) -> int:
         base = super().register(module, path, nodes)
-        names = (":".join(map(str, key_of(module, node))) for node in nodes)
+        names = (name_of(key_of(module, node)) for node in nodes)
         self._copied |= {base + index for index, name in enumerate(names) if name in self._chosen}
         return base
 

@@ -54,7 +54,13 @@ def lookup(base: Any, attribute: str) -> Any:
 
 def make(recorder: Recorder) -> dict[str, Any]:
     """The helpers by the names under which rewritten code finds them."""
-    return {**_calls(recorder), **_reads(recorder), **_operators(recorder), **_statements(recorder)}
+    return {
+        **_calls(recorder),
+        **_reads(recorder),
+        **_operators(recorder),
+        **_writes(recorder),
+        **_statements(recorder),
+    }
 
 
 def _calls(recorder: Recorder) -> dict[str, Any]:
@@ -172,7 +178,7 @@ def _method_name(recorder: Recorder, number: int, base: Any, func: Any, attribut
 def _operators(recorder: Recorder) -> dict[str, Any]:
     backend, visits, invoke = recorder.backend, recorder.visits, recorder.invoke
     foreign, layer = backend.foreign, backend.module
-    functions = {n: getattr(operator, n) for n in (*nodes.BINARY.values(), "getitem", "setitem")}
+    functions = {n: getattr(operator, n) for n in (*nodes.BINARY.values(), "getitem")}
     names = {n: f"torch.Tensor.{DOCUMENTED.get(n, n)}" for n in functions}
     inplace = {f"i{n.rstrip('_')}": getattr(operator, f"i{n.rstrip('_')}") for n in _inplace_names()}
 
@@ -207,30 +213,36 @@ def _operators(recorder: Recorder) -> dict[str, Any]:
     def old_attribute(base: Any, attribute: str, /) -> tuple[Any, str, Any]:
         return base, attribute, getattr(base, attribute)
 
+    return {
+        nodes.OPERATOR: operate, nodes.INPLACE: augment, nodes.INPLACE_ITEM: augment_item,
+        nodes.INPLACE_ATTRIBUTE: augment_attribute, nodes.SLICE: slice,
+        nodes.OLD_ITEM: old_item, nodes.OLD_ATTRIBUTE: old_attribute,
+    }  # fmt: skip
+
+
+def _writes(recorder: Recorder) -> dict[str, Any]:
+    backend, visits, invoke = recorder.backend, recorder.visits, recorder.invoke
+    foreign, layer, written = backend.foreign, backend.module, f"torch.Tensor.{DOCUMENTED['setitem']}"
+
     def setitem(number: int, value: Any, base: Any, index: Any, /) -> None:
         if not foreign(type(base)) or isinstance(base, layer):
             base[index] = value
             return
         visits[number] += 1
-        invoke(number, operator.setitem, None, (base, index, value), {}, names["setitem"])
+        invoke(number, operator.setitem, None, (base, index, value), {}, written)
 
     def set_attribute(number: int, value: Any, base: Any, name: str, /) -> None:
         visits[number] += 1
         try:
             setattr(base, name, value)
-        except Exception as error:
+        except Exception as error:  # the worker's edge: what a framework's object refuses is a result
             if not foreign(type(base)):
                 raise
             api = f"torch.Tensor.{name}" if isinstance(base, backend.tensor) else "torch.nn.Module.__setattr__"
             refused = type(base).__setattr__
             recorder.raised(number, visits[number], "", api, [], [], refused, (base, name, value), {}, error)
 
-    return {
-        nodes.SET_ATTRIBUTE: set_attribute, nodes.OPERATOR: operate, nodes.INPLACE: augment,
-        nodes.INPLACE_ITEM: augment_item,
-        nodes.INPLACE_ATTRIBUTE: augment_attribute, nodes.SETITEM: setitem, nodes.SLICE: slice,
-        nodes.OLD_ITEM: old_item, nodes.OLD_ATTRIBUTE: old_attribute,
-    }  # fmt: skip
+    return {nodes.SETITEM: setitem, nodes.SET_ATTRIBUTE: set_attribute}
 
 
 def _inplace_names() -> list[str]:

@@ -16,7 +16,7 @@ from migrate_lens.worker.failures import lacking, parameters, torch_error
 from migrate_lens.worker.nodes import Node
 from migrate_lens.worker.paddle_backend import PaddleBackend
 from migrate_lens.worker.recorder import Recorder
-from migrate_lens.worker.reference import NOTHING, Frame, Reference, key_of
+from migrate_lens.worker.reference import NOTHING, Frame, Reference, key_of, name_of
 from migrate_lens.worker.standins import Factory
 
 STAND_IN = 4
@@ -32,10 +32,11 @@ class Healer(Recorder):
         everything: heal every difference; else random draws and new layers only.
         spare: nodes, as ``module:line:column:end line:end column:kind``, that are left as Paddle has them.
         skip: nodes that are not called, since the call kills the process.
+        hashable: hand over sizes that can be keys, as torch's can.
     """
 
     def __init__(self, backend: PaddleBackend, journal: Journal, reference: Reference, everything: bool,
-                 spare: frozenset[str], skip: frozenset[str]) -> None:  # fmt: skip
+                 spare: frozenset[str], skip: frozenset[str], hashable: bool) -> None:  # fmt: skip
         super().__init__(backend, journal, inputs=False)
         backend.keep = None  # values are held against torch's as soon as they are there
         self._reference_trace = reference
@@ -46,7 +47,7 @@ class Healer(Recorder):
         self._expected: list[dict[tuple[int, str], Frame]] = [NOTHING]
         self._states: list[dict[tuple[int, str], Frame]] = [NOTHING]
         self._skip = skip
-        self.hashable = False
+        self._hashable = hashable
         self._spared: set[int] = set()
         self._skipped: set[int] = set()
         self._unequal: set[tuple[int, int, str]] = set()
@@ -62,7 +63,7 @@ class Healer(Recorder):
             key = key_of(module, node)
             self._expected.append(self._reference_trace.events(key))
             self._states.append(self._reference_trace.states(key))
-            name = ":".join(map(str, key))
+            name = name_of(key)
             if name in self._spare:
                 self._spared.add(base + index)
             if name in self._skip:
@@ -204,7 +205,7 @@ class Healer(Recorder):
                 self._write_back(operands, want[8])
             if want is not None and want[0] == "call" and self._everything and not self._is_apart(self.inner(out)):
                 self._align(out, want)
-            return self._paddle.as_key(out) if self.hashable else out
+            return self._paddle.as_key(out) if self._hashable else out
         if want[0] != "call":
             raise torch_error(want)
         if healed == "state":
@@ -370,7 +371,7 @@ class Healer(Recorder):
         written = flags and want is not None and isinstance(value, self.backend.tensor)
         if written and want is not None and self._paddle.fill(value, *want[6][1:4]):
             return value  # torch's run wrote this very tensor, so whoever else holds Paddle's sees it too
-        value = self._paddle.as_key(value) if self.hashable else value
+        value = self._paddle.as_key(value) if self._hashable else value
         return self._factory.rebuild(want[6], value, has=True) if differs and want is not None else value
 
     def decorated(self, number: int, decorator: Any, target: Any) -> Any:
@@ -393,6 +394,7 @@ def _flag(value: Encoded) -> bool:
     return value is None or isinstance(value, bool)
 
 
-def make(backend: Any, journal: Journal, reference: str, everything: bool, spare: list[str], skip: list[str]) -> Healer:
+def make(backend: Any, journal: Journal, reference: str, everything: bool, spare: list[str], skip: list[str],
+         hashable: bool) -> Healer:  # fmt: skip
     """The healer for a job."""
-    return Healer(backend, journal, Reference(reference), everything, frozenset(spare), frozenset(skip))
+    return Healer(backend, journal, Reference(reference), everything, frozenset(spare), frozenset(skip), hashable)

@@ -157,9 +157,9 @@ def _recorder(job: Job, backend: Backend, journal: Journal) -> Recorder:
     if not job["reference"]:
         return Recorder(backend, journal, inputs=backend.name == "torch")
     healer = importlib.import_module("migrate_lens.worker.healer")
-    made = healer.make(backend, journal, job["reference"], job["heal"] == "all", job["spare"], job["skip"])
-    made.hashable = job["hashable"]
-    return made  # type: ignore[no-any-return]
+    everything, spare, skip = job["heal"] == "all", job["spare"], job["skip"]
+    made: Recorder = healer.make(backend, journal, job["reference"], everything, spare, skip, job["hashable"])
+    return made
 
 
 def _prepare(job: Job, instrumenter: Instrumenter, seed: Any) -> None:

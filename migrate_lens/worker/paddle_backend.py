@@ -11,13 +11,8 @@ from migrate_lens.encoded import Encoded
 from migrate_lens.worker.backend import STRUCTURE, Backend
 
 _SIZE: Any = type(paddle.to_tensor([0.0]).shape)
-
-
-class _Key(_SIZE):  # type: ignore[misc]
-    """A size that can be a key, as torch's can."""
-
-    def __hash__(self) -> int:
-        return hash(tuple(self))
+# A size that can be a key, as torch's can.
+_KEY: Any = type("Size", (_SIZE,), {"__hash__": lambda size: hash(tuple(size))})
 
 
 class PaddleBackend(Backend):
@@ -63,7 +58,7 @@ class PaddleBackend(Backend):
         return int(value.inplace_version)
 
     def special(self, value: Any, kind: type) -> Encoded | None:
-        if kind is _SIZE or kind is _Key:
+        if kind is _SIZE or kind is _KEY:
             return ("Z", tuple(value))
         if kind is self._dtype or kind.__name__ == "DataType":
             return ("D", self.dtype_name(value))
@@ -136,7 +131,7 @@ class PaddleBackend(Backend):
 
     def as_key(self, value: Any) -> Any:
         """A size as one that can be a key; all else as it is."""
-        return _Key(value) if type(value) is _SIZE else value
+        return _KEY(value) if type(value) is _SIZE else value
 
     def _array(self, dtype: str, shape: tuple[int, ...], data: Any) -> Any:
         kind = np.dtype("float32" if dtype == "bfloat16" or dtype.startswith("float8") else dtype)

@@ -85,3 +85,8 @@ def made(call: Frame) -> set[int]:
 def key_of(module: str, node: Any) -> tuple[Any, ...]:
     """What makes a node the same in two runs of one source."""
     return (module, *node[:5])
+
+
+def name_of(key: tuple[Any, ...]) -> str:
+    """A node as the driver names it: ``module:line:column:end line:end column:kind``."""
+    return ":".join(map(str, key))
