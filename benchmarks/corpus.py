@@ -23,11 +23,11 @@ from typing import Any
 import corpus_cpp
 
 from migrate_lens.classify import classify
-from migrate_lens.investigate import baseline, investigate
-from migrate_lens.library import discover
-from migrate_lens.model import Gap, Outcome, Runtime, Stage
-from migrate_lens.trace.bench import Bench, Setting
-from migrate_lens.trace.worker import Worker
+from migrate_lens.diagnosis.investigate import baseline, investigate
+from migrate_lens.discovery.discover import discover
+from migrate_lens.model.report import Gap, Outcome, Runtime, Stage
+from migrate_lens.runs.bench import Bench, Setting
+from migrate_lens.runs.worker import Worker
 
 NEAR = {
     "missing_argument": {"missing_argument", "exception", "schema"},

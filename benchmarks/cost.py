@@ -20,10 +20,10 @@ import textwrap
 import time
 from pathlib import Path
 
-from migrate_lens.library import discover
-from migrate_lens.model import Probe, ProbeKind, Runtime
-from migrate_lens.trace.bench import Bench, Setting
-from migrate_lens.trace.worker import Worker
+from migrate_lens.discovery.discover import discover
+from migrate_lens.model.report import Probe, ProbeKind, Runtime
+from migrate_lens.runs.bench import Bench, Setting
+from migrate_lens.runs.worker import Worker
 
 # The program under measurement repeats the model's forward pass and says how long that took.
 PROGRAM = """

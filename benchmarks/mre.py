@@ -22,17 +22,17 @@ from pathlib import Path
 import mre_native
 
 from migrate_lens.classify import classify
-from migrate_lens.investigate import baseline, investigate
-from migrate_lens.library import discover
-from migrate_lens.model import Gap, Outcome, Runtime, Stage
-from migrate_lens.remedies.cleanroom import CleanRoom
-from migrate_lens.remedies.fixing import NoReplacement, Replacement, agrees, find
-from migrate_lens.remedies.patches import Comment, patched
-from migrate_lens.remedies.reproduce import Case, NotReproduced, Reproduced, reproduce
-from migrate_lens.remedies.synthesis import Recording, recording
-from migrate_lens.remedy_lab import BenchLab
-from migrate_lens.trace.bench import Bench, Setting
-from migrate_lens.trace.worker import Worker
+from migrate_lens.diagnosis.investigate import baseline, investigate
+from migrate_lens.discovery.discover import discover
+from migrate_lens.model.report import Gap, Outcome, Runtime, Stage
+from migrate_lens.programs.synthesis import Recording, recording
+from migrate_lens.remedies.bench_lab import BenchLab
+from migrate_lens.remedies.fix.fixing import NoReplacement, Replacement, agrees, find
+from migrate_lens.remedies.fix.patches import Comment, patched
+from migrate_lens.remedies.publish.cleanroom import CleanRoom
+from migrate_lens.remedies.reproduce.reproduce import Case, NotReproduced, Reproduced, reproduce
+from migrate_lens.runs.bench import Bench, Setting
+from migrate_lens.runs.worker import Worker
 
 
 def diagnose(bench: Bench, path: Path) -> tuple[tuple[Gap, ...], tuple[Recording, ...]]:

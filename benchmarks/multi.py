@@ -24,9 +24,9 @@ from typing import Any
 
 from corpus import attempted, verdict
 
-from migrate_lens.model import Gap
-from migrate_lens.trace.bench import Bench
-from migrate_lens.trace.worker import Worker
+from migrate_lens.model.report import Gap
+from migrate_lens.runs.bench import Bench
+from migrate_lens.runs.worker import Worker
 
 Case = dict[str, Any]
 # What a function's body cannot hold, or what ends the whole program rather than the case.

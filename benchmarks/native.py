@@ -22,11 +22,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from migrate_lens.ladder import BuildRun, Shelf, build_library, compare_builds
-from migrate_lens.ladder.pairing import paired_units
-from migrate_lens.ladder.units import flags
-from migrate_lens.library import discover
-from migrate_lens.model import Library, Runtime
+from migrate_lens.discovery.discover import discover
+from migrate_lens.model.report import Library, Runtime
+from migrate_lens.native import BuildRun, Shelf, build_library, compare_builds
+from migrate_lens.native.pairing import paired_units
+from migrate_lens.native.units import flags
 
 PYTHON = Path(sys.executable)
 LIMIT = 3000.0

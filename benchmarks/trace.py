@@ -24,10 +24,10 @@ from pathlib import Path
 
 from cost import LARGER, PROGRAM
 
-from migrate_lens.library import discover
-from migrate_lens.model import Level, Probe, ProbeKind, Runtime
-from migrate_lens.trace.bench import Bench, Run, Setting, Steering
-from migrate_lens.trace.worker import Worker
+from migrate_lens.discovery.discover import discover
+from migrate_lens.model.report import Level, Probe, ProbeKind, Runtime
+from migrate_lens.runs.bench import Bench, Run, Setting, Steering
+from migrate_lens.runs.worker import Worker
 
 TORCHLENS = """
 import sys, time

@@ -8,14 +8,14 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from migrate_lens import trace_pipeline
+from migrate_lens.commands import trace as trace_pipeline
 from migrate_lens.compare import comparison
 from migrate_lens.compare.comparison import Comparison
 from migrate_lens.config import DEFAULT_TIMEOUT
-from migrate_lens.events import Trace
-from migrate_lens.model import Level, Runtime
-from migrate_lens.recording import Recording, recording
-from migrate_lens.trace.bench import MAX_BYTES, Steering
+from migrate_lens.model.report import Level, Runtime
+from migrate_lens.model.trace import Trace
+from migrate_lens.runs.bench import MAX_BYTES, Steering
+from migrate_lens.runs.in_process import Recording, recording
 
 _HERE = Path(sys.executable)
 

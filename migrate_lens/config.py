@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import UsageError
+from migrate_lens.model.errors import UsageError
 
 DEFAULT_TIMEOUT = 600.0
 DEFAULT_STATE = Path(".migrate-lens")

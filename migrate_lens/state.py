@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from .errors import LensError, StateError, UsageError
+from migrate_lens.model.errors import LensError, StateError, UsageError
 
 IGNORE = ".gitignore"
 TRACES = "traces"

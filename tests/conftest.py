@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from files import Write
 from hypothesis import HealthCheck, settings
 
 # A busy machine is no reason to fail: how long an example takes is not what the tests are about.
 settings.register_profile("calm", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("calm")
-
-Write = Callable[[dict[str, str | bytes]], Path]
 
 
 @pytest.fixture(scope="session", autouse=True)

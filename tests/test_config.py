@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Write
+from files import Write
 from hypothesis import given
 from hypothesis import strategies as st
 
 from migrate_lens import config
-from migrate_lens.errors import StateError, UsageError
+from migrate_lens.model.errors import StateError, UsageError
 from migrate_lens.state import check_output, opened
 from migrate_lens.state import write as write_whole
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from migrate_lens import config, pipeline
-from migrate_lens.model import Outcome, Report, Runtime, Stage
+from migrate_lens import config
+from migrate_lens.commands import diagnose as pipeline
+from migrate_lens.model.report import Outcome, Report, Runtime, Stage
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from migrate_lens import config
-from migrate_lens.cli import EXIT_CODES, main
+from migrate_lens.cli.app import EXIT_CODES, main
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

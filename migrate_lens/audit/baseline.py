@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from migrate_lens.audit_model import AuditGap, LibraryAudit
-from migrate_lens.errors import StateError, UsageError
+from migrate_lens.model.audit import AuditGap, LibraryAudit
+from migrate_lens.model.errors import StateError, UsageError
 
 SCHEMA = 1
 

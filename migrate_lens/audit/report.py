@@ -10,13 +10,13 @@ from pathlib import Path
 from migrate_lens.audit import gather, plan
 from migrate_lens.audit.baseline import Known
 from migrate_lens.audit.read import read_tree
-from migrate_lens.audit.rules import load_rules
 from migrate_lens.audit.store import Store
 from migrate_lens.audit.surface import Surface
 from migrate_lens.audit.tree import Tree, role_of
 from migrate_lens.audit.verdicts import Judge
-from migrate_lens.audit_model import ASKED, AuditGap, AuditReport, LibraryAudit
-from migrate_lens.model import Skipped
+from migrate_lens.model.audit import ASKED, AuditGap, AuditReport, LibraryAudit
+from migrate_lens.model.report import Skipped
+from migrate_lens.rulebook.audit import load_rules
 
 
 def audit_tree(

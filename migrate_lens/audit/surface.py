@@ -18,11 +18,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from migrate_lens import headers
-from migrate_lens.errors import RuntimeUnavailable, StateError
+from migrate_lens.cpp import headers
+from migrate_lens.model.errors import RuntimeUnavailable, StateError
+from migrate_lens.shipped import PACKAGE
 
 SCHEMA = 1
-WORKER = Path(__file__).resolve().parent.parent / "worker" / "surface.py"
+WORKER = PACKAGE / "worker" / "run" / "surface.py"
 ASKED = ("torch/version.py", "paddle/version/__init__.py")
 IDENTITY = re.compile(r"^(?:__version__|git_version|full_version|commit)\b[^=]*=\s*['\"]([^'\"]*)['\"]", re.MULTILINE)
 KEPT_CLASSES = ("Tensor", "TensorBase", "Library", "CUDAStream", "Stream", "Event", "TensorOptions", "Scalar")

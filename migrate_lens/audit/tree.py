@@ -19,8 +19,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from migrate_lens.audit.record import words
-from migrate_lens.errors import LibraryError
-from migrate_lens.model import Skipped
+from migrate_lens.model.errors import LibraryError
+from migrate_lens.model.report import Skipped
 
 LANGUAGES = {
     ".py": "python",

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from migrate_lens.classify.decide import decide
-from migrate_lens.classify.rules import Rule, facts_of, load_rules, match
-from migrate_lens.model import Category, Finding, Gap, Layer
+from migrate_lens.model.report import Category, Finding, Gap, Layer
+from migrate_lens.rulebook.classify import Rule, facts_of, load_rules, match
 
 __all__ = ["Rule", "classify", "load_rules", "match"]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from migrate_lens.classify.counterparts import remedies
-from migrate_lens.model import Category, Decision, Finding, Symptom
-from migrate_lens.private import private_name
+from migrate_lens.model.report import Category, Decision, Finding, Symptom
+from migrate_lens.rulebook.counterparts import remedies
+from migrate_lens.rulebook.private import private_name
 
 SEMANTICS = "the library's semantics would change"
 _SIGNAL = "issue if any - "

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator
 
 from migrate_lens.compare.sequence import match
-from migrate_lens.events import Event, Trace
+from migrate_lens.model.trace import Event, Trace
 
 
 def pairs(want: Trace, got: Trace) -> Iterator[tuple[Event, Event]]:

@@ -9,9 +9,9 @@ from typing import Any
 from migrate_lens.compare.divergences import Divergence, divergences
 from migrate_lens.compare.findings import collect, private, site_of
 from migrate_lens.compare.outcome import own_frame, recorded, suspect
-from migrate_lens.encoded import Difference, tag
-from migrate_lens.events import Event, Frame, Trace
-from migrate_lens.model import Finding, Key, Library, Site, Stage, Symptom
+from migrate_lens.model.report import Finding, Key, Library, Site, Stage, Symptom
+from migrate_lens.model.trace import Event, Frame, Trace
+from migrate_lens.model.value import Difference, tag
 
 UNEXPLAINED = Difference("value", True, "the same outcome", "another outcome")
 _TYPES = {"Z": "torch.Size", "D": "torch.dtype", "V": "torch.device"}

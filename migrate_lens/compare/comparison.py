@@ -8,9 +8,9 @@ from migrate_lens.compare.align import in_order, pairs, same_source
 from migrate_lens.compare.divergences import Divergence, diverges
 from migrate_lens.compare.gradients import apart, culprit
 from migrate_lens.compare.outcome import disagreement, ending_said
-from migrate_lens.encoded import Difference, difference
-from migrate_lens.events import Ending, Event, Trace
-from migrate_lens.model import Level, Symptom
+from migrate_lens.model.report import Level, Symptom
+from migrate_lens.model.trace import Ending, Event, Trace
+from migrate_lens.model.value import Difference, difference
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from migrate_lens.compare.align import pairs
-from migrate_lens.encoded import Difference, describe, difference, tag
-from migrate_lens.events import Event, Key, Trace
-from migrate_lens.model import Symptom
+from migrate_lens.model.report import Symptom
+from migrate_lens.model.trace import Event, Key, Trace
+from migrate_lens.model.value import Difference, describe, difference, tag
 
 _ASPECTS = {
     "shape": Symptom.SHAPE, "dtype": Symptom.DTYPE, "device": Symptom.DEVICE, "value": Symptom.VALUE,

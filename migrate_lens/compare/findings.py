@@ -8,9 +8,9 @@ from pathlib import Path
 
 from migrate_lens.compare.divergences import Divergence, guarded
 from migrate_lens.compare.outcome import ending_said
-from migrate_lens.encoded import describe, tag
-from migrate_lens.events import Event, Place, Trace
-from migrate_lens.model import Fact, Finding, FirstDivergence, Key, Library, Site, Stage
+from migrate_lens.model.report import Fact, Finding, FirstDivergence, Key, Library, Site, Stage
+from migrate_lens.model.trace import Event, Place, Trace
+from migrate_lens.model.value import describe, tag
 
 _VALUES = {
     "T": "tensor", "Z": "size", "D": "dtype", "V": "device", "C": "class", "F": "function", "M": "module", "K": "layer",

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from migrate_lens.compare.divergences import Divergence
-from migrate_lens.encoded import describe, difference, references, tensors
-from migrate_lens.events import Event, Key, Trace
-from migrate_lens.model import Symptom
+from migrate_lens.model.report import Symptom
+from migrate_lens.model.trace import Event, Key, Trace
+from migrate_lens.model.value import describe, difference, references, tensors
 
 BACKWARD = ("backward", "grad")
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from migrate_lens.compare.divergences import Divergence
-from migrate_lens.encoded import references
-from migrate_lens.events import Event, Trace
-from migrate_lens.model import Symptom
+from migrate_lens.model.report import Symptom
+from migrate_lens.model.trace import Event, Trace
+from migrate_lens.model.value import references
 
 _ASKS = frozenset(("stride", "is_contiguous"))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from migrate_lens.encoded import LIGHT, Difference, describe, difference, tag
-from migrate_lens.events import Ending, Event, Frame, Trace
+from migrate_lens.model.trace import Ending, Event, Frame, Trace
+from migrate_lens.model.value import LIGHT, Difference, describe, difference, tag
 
 
 def disagreement(want: Ending, got: Ending) -> Difference | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from migrate_lens.compare.findings import site_of
-from migrate_lens.events import Place, Trace
-from migrate_lens.model import Finding, Key, Library, Site, Stage, Symptom
+from migrate_lens.model.report import Finding, Key, Library, Site, Stage, Symptom
+from migrate_lens.model.trace import Place, Trace
 
 _EXPECTED = {"torch": "Paddle's proxy answers", "proxy": "real torch answers, or none"}
 _ACTUAL = {"torch": "real torch answered", "proxy": "Paddle's proxy answered"}

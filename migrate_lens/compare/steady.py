@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from migrate_lens.compare.align import pairs
 from migrate_lens.compare.outcome import disagreement
-from migrate_lens.encoded import Encoded, difference, references, tag, tensors
-from migrate_lens.events import Ending, Event, Key, Trace
+from migrate_lens.model.trace import Ending, Event, Key, Trace
+from migrate_lens.model.value import Encoded, difference, references, tag, tensors
 
 Values = dict[tuple[int, int], Encoded]
 _SHOWN = 8

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ..model import BuildEntry
-from .declared import Declared
-from .tree import Tree
+from migrate_lens.discovery.declared import Declared
+from migrate_lens.discovery.tree import Tree
+from migrate_lens.model.report import BuildEntry
 
 _FIND_TORCH = re.compile(r"^[^#\n]*\bfind_package\s*\(\s*Torch\b", re.IGNORECASE | re.MULTILINE)
 _PURE_BACKENDS = ("setuptools", "hatchling", "flit", "poetry", "pdm", "uv_build")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from .tree import parse
+from migrate_lens.discovery.tree import parse
 
 EXTENSION_NAMES = frozenset(
     {

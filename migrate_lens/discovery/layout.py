@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .declared import Declared
-from .tree import Tree, is_test_name
+from migrate_lens.discovery.declared import Declared
+from migrate_lens.discovery.tree import Tree, is_test_name
 
 # What a folder of a project may be called without being its package.
 ASIDE = frozenset(

@@ -8,10 +8,10 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ..errors import UsageError
-from ..model import Probe, ProbeKind
-from .layout import TESTS, Layout
-from .tree import Facts, Tree, check, gather, names, parse
+from migrate_lens.discovery.layout import TESTS, Layout
+from migrate_lens.discovery.tree import Facts, Tree, check, gather, names, parse
+from migrate_lens.model.errors import UsageError
+from migrate_lens.model.report import Probe, ProbeKind
 
 _FORMS = "a probe is a script, package.module:callable, or a pytest file or node"
 

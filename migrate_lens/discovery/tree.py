@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..model import Skipped
+from migrate_lens.model.report import Skipped
 
 NATIVE = frozenset({".cc", ".cpp", ".cxx", ".cu", ".cuh", ".h", ".hpp"})
 PRUNED = frozenset({".git", ".venv", "node_modules", "__pycache__"})

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from migrate_lens import state
-from migrate_lens.errors import StateError, UsageError
-from migrate_lens.model import Site
-from migrate_lens.remedies.reproduce import Case
+from migrate_lens.model.errors import StateError, UsageError
+from migrate_lens.model.report import Site
+from migrate_lens.remedies.reproduce.reproduce import Case
 
 REPORT = "report.json"
 TRACES, INDEX = "traces", "index.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from migrate_lens.events import Ending
+from migrate_lens.model.trace import Ending
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..model import Report
-from . import json, markdown, sarif, text
+from migrate_lens.model.report import Report
+from migrate_lens.reports import json, markdown, sarif, text
 
 FORMATS: dict[str, Callable[[Report], str]] = {
     "text": text.render,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import platform
 
-from .. import __version__
-from ..audit_model import AuditGap, AuditReport, LibraryAudit, Plan
+from migrate_lens import __version__
+from migrate_lens.model.audit import AuditGap, AuditReport, LibraryAudit, Plan
 
 SCHEMA = 1
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from ..audit_model import ASKED, AuditGap, AuditReport, LibraryAudit
-from .wording import clean, count, sites
+from migrate_lens.model.audit import ASKED, AuditGap, AuditReport, LibraryAudit
+from migrate_lens.reports.wording import clean, count, sites
 
 SHOWN = 25
 FILES_SHOWN = 8

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..audit_model import AuditReport, LibraryAudit
-from . import audit_lines as lines
-from .wording import clean, count
+from migrate_lens.model.audit import AuditReport, LibraryAudit
+from migrate_lens.reports import audit_lines as lines
+from migrate_lens.reports.wording import clean, count
 
 SKIPPED_SHOWN = 5
 

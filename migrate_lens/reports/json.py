@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from .. import __version__
-from ..model import BuildEntry, Environment, Gap, Library, Probe, Report
+from migrate_lens import __version__
+from migrate_lens.model.report import BuildEntry, Environment, Gap, Library, Probe, Report
 
 SCHEMA = 1
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..model import Gap, Report
-from . import wording
+from migrate_lens.model.report import Gap, Report
+from migrate_lens.reports import wording
 
 
 def render(report: Report) -> str:

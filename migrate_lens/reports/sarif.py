@@ -7,10 +7,10 @@ import json
 from collections.abc import Iterable
 from urllib.parse import quote
 
-from .. import __version__
-from ..audit_model import AuditGap, AuditReport
-from ..model import Gap, Report, Site, Skipped
-from .wording import clean
+from migrate_lens import __version__
+from migrate_lens.model.audit import AuditGap, AuditReport
+from migrate_lens.model.report import Gap, Report, Site, Skipped
+from migrate_lens.reports.wording import clean
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVEL = 2.0  # a score below this is a note

@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
-from ..model import Gap, Report
-from . import wording
+from migrate_lens.model.report import Gap, Report
+from migrate_lens.reports import wording
 
 WIDTH = 80
 MIN_COLUMN = 7

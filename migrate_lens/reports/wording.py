@@ -7,7 +7,17 @@ import shlex
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 
-from ..model import Decision, Environment, Gap, Layer, Outcome, ProbeKind, Report, Site, StageResult
+from migrate_lens.model.report import (
+    Decision,
+    Environment,
+    Gap,
+    Layer,
+    Outcome,
+    ProbeKind,
+    Report,
+    Site,
+    StageResult,
+)
 
 MAX_SITES = 3
 MAX_EVIDENCE = 3

@@ -11,13 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from audit_samples import Audit, by_id, lines
 
 from migrate_lens.audit import baseline, report, tree
 from migrate_lens.audit.surface import Surface
-from migrate_lens.errors import LibraryError, StateError, UsageError
-from migrate_lens.model import Decision
-
-from .conftest import Audit, by_id, lines
+from migrate_lens.model.errors import LibraryError, StateError, UsageError
+from migrate_lens.model.report import Decision
 
 Files = dict[str, str | bytes]
 LIBRARY: Files = {

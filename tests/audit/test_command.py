@@ -10,13 +10,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 import typer
+from audit_samples import DOCUMENT
 from typer.testing import CliRunner
 
 from migrate_lens.audit import surface
-from migrate_lens.audit_command import AuditOptions, register, run
-from migrate_lens.errors import UsageError
-
-from .conftest import DOCUMENT
+from migrate_lens.commands.audit import AuditOptions, register, run
+from migrate_lens.model.errors import UsageError
 
 # The part of SARIF 2.1.0 that code hosts insist on.
 SARIF = {

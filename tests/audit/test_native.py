@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from migrate_lens.audit.native import scan_cmake, scan_native, scan_pyproject
-from migrate_lens.headers import Declared, read_header
+from migrate_lens.cpp.headers import Declared, read_header
 
 SEEN = [
     ("#include <torch/script.h>", "include", "torch/script.h", 1),

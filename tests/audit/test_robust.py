@@ -8,17 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from audit_samples import Audit, lines
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrate_lens import headers
 from migrate_lens.audit import report, tree
 from migrate_lens.audit.native import scan_cmake, scan_native, scan_pyproject
 from migrate_lens.audit.python import scan_python
 from migrate_lens.audit.record import from_plain
 from migrate_lens.audit.surface import Surface
-
-from .conftest import Audit, lines
+from migrate_lens.cpp import headers
 
 GOOD = "import torch\ntorch.frombuffer(b'')\n"
 READ = {

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from audit_samples import DOCUMENT
 
 from migrate_lens.audit import report, surface, tree
 from migrate_lens.audit.record import Use
-from migrate_lens.audit.rules import Rule, RuleSet, load_rules, read_rule
 from migrate_lens.audit.surface import Surface
-from migrate_lens.errors import RuleError
-
-from .conftest import DOCUMENT
+from migrate_lens.model.errors import RuleError
+from migrate_lens.rulebook.audit import Rule, RuleSet, load_rules, read_rule
 
 RULES = load_rules().rules
 HITS = [(rule, case) for rule in RULES for case in rule.examples]

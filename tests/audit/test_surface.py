@@ -8,13 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from audit_samples import DOCUMENT
 
 from migrate_lens.audit import surface
 from migrate_lens.audit.surface import Surface
-from migrate_lens.errors import RuntimeUnavailable, StateError
-from migrate_lens.worker import surface as worker
-
-from .conftest import DOCUMENT
+from migrate_lens.model.errors import RuntimeUnavailable, StateError
+from migrate_lens.worker.run import surface as worker
 
 # Each was tried by hand in both frameworks. Names are torch's; a later Paddle may close a gap: then this list says so.
 PRESENT = ["torch.add", "torch.nn.Linear", "torch.Tensor.view", "torch.nn.functional.gelu", "torch.Tensor.size"]

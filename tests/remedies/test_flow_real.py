@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from migrate_lens import cli
-from migrate_lens.remedies.reproduce import length
-from migrate_lens.remedies.verify import UNDER_PADDLE
+from migrate_lens.cli import app as cli
+from migrate_lens.remedies.publish.verify import UNDER_PADDLE
+from migrate_lens.remedies.reproduce.reproduce import length
 
 _PROGRAM = """import torch
 import torch.nn.functional as F

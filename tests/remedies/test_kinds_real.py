@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from migrate_lens import cli
-from migrate_lens.remedies.verify import UNDER_PADDLE
+from migrate_lens.cli import app as cli
+from migrate_lens.remedies.publish.verify import UNDER_PADDLE
 
 _CONTEXT = "torch.autograd.function.FunctionCtx.saved_tensors:missing_api"
 _FILES = {

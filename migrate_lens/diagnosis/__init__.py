@@ -1,0 +1,1 @@
+"""A probe on both sides in; findings, each shown by a run, out."""

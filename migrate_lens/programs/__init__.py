@@ -1,0 +1,1 @@
+"""Recorded calls in; source text that makes them again, out."""

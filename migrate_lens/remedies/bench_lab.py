@@ -1,0 +1,107 @@
+"""The laboratory of the remedies: a pair of warm workers in; programs run on both sides, and their outcomes, out."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+
+from migrate_lens.classify import classify
+from migrate_lens.diagnosis.investigate import baseline, investigate
+from migrate_lens.model.report import Library, Outcome, Probe, ProbeKind, Runtime, Stage
+from migrate_lens.model.trace import Ending
+from migrate_lens.remedies.lab import Side, Trial
+from migrate_lens.runs.bench import Bench, Run, Setting
+
+TIMEOUT = 20.0
+NAME = "mre.py"
+
+
+class BenchLab:
+    """Runs programs in forks of warm workers; a context manager.
+
+    Args:
+        bench: the workers.
+        folder: a private folder; every program is the same file in it, so that its own name says nothing.
+    """
+
+    def __init__(self, bench: Bench, folder: Path) -> None:
+        self._bench = bench
+        self._file = folder / NAME
+        library = Library(
+            root=folder, name="mre", script=self._file, import_root=folder, packages=(), modules=(), build=None,
+            native_sources=(), probes=(), probes_from="found",
+        )  # fmt: skip
+        paths: dict[Runtime, tuple[Path, ...]] = dict.fromkeys(Runtime, ())
+        self._setting = Setting(library, paths, (), TIMEOUT)
+        self._probe = Probe(ProbeKind.SCRIPT, NAME, self._file)
+        self._threads = ThreadPoolExecutor(1)
+        self._known: dict[str, Trial] = {}
+
+    def __enter__(self) -> BenchLab:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._threads.shutdown()
+
+    def torch(self, source: str) -> Side:
+        """Run a program under torch."""
+        self._file.write_text(source, encoding="utf-8")
+        return self._side(Runtime.TORCH)
+
+    def both(self, source: str) -> Trial:
+        """Run a program on both sides at once; a program that was tried before is not run again."""
+        known = self._known.get(source)
+        if known is None:
+            self._file.write_text(source, encoding="utf-8")
+            theirs = self._threads.submit(self._side, Runtime.PADDLE_GLOBAL)
+            ours = self._side(Runtime.TORCH)
+            known = self._known[source] = Trial(ours, theirs.result())
+        return known
+
+    def _side(self, runtime: Runtime) -> Side:
+        run = self._bench.run(self._setting, runtime, self._probe, observe=False)
+        return Side(_ending(run), _fate(run), run.fate.seconds)
+
+    def run(self, setting: Setting, runtime: Runtime, probe: Probe) -> Run:
+        """Run a probe of a library, untouched."""
+        return self._bench.run(setting, runtime, probe, observe=False)
+
+    def watch(self, setting: Setting, runtime: Runtime, probe: Probe) -> Run:
+        """Run a probe of a library, observed."""
+        return self._bench.run(setting, runtime, probe)
+
+    def heal(self, setting: Setting, probe: Probe, base: Run, spare: Sequence[str]) -> Run:
+        """Run a probe under Paddle, handed torch's result at every difference but those at some nodes."""
+        return self._bench.run(setting, Runtime.PADDLE, probe, reference=base, heal="all", spare=spare)
+
+    def fresh(self) -> Path:
+        """A new folder that is gone afterwards."""
+        return Path(tempfile.mkdtemp(dir=self._file.parent))
+
+    def gaps(self, source: str) -> frozenset[tuple[str, str]]:
+        """Diagnose a program; (api, symptom) of each gap."""
+        self._file.write_text(source, encoding="utf-8")
+        base, result, observed = baseline(self._bench, self._setting, Stage.RUN, self._probe)
+        if result.outcome is not Outcome.PASSED:
+            return frozenset()
+        setting = replace(self._setting, scope=("mre",))
+        done = investigate(
+            self._bench, setting, Stage.RUN, self._probe, base, observed, lambda _: None, stop_at_first=False
+        )
+        return frozenset((g.api, str(g.symptom)) for g in classify(done.findings))
+
+
+def _ending(run: Run) -> Ending:
+    return run.trace.ending
+
+
+def _fate(run: Run) -> str:
+    if run.fate.timed_out:
+        return "timeout"
+    if run.died:
+        return run.fate.signal_name or f"exit status {run.fate.code}"
+    return ""

@@ -1,0 +1,64 @@
+"""A file that is run first in; the lines at its top that switch compat on, out."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from pathlib import Path
+
+from migrate_lens.remedies.fix.fixing import Replacement
+from migrate_lens.remedies.fix.slots import Edit, line_starts
+from migrate_lens.remedies.fix.strategies import Candidate
+from migrate_lens.remedies.port.checking import ENABLERS
+
+SCOPE_LINE, BUILD_SWITCH = "scope_line", "build_switch"
+# Real torch goes on answering where it is installed, and where there is neither the program fails as it did before.
+_GATE = 'if importlib.util.find_spec("torch") is None and importlib.util.find_spec("paddle"):'
+
+
+def scope_line(path: Path, scope: Sequence[str]) -> Replacement:
+    """Compat for some packages, at the top of the program that imports them."""
+    names = ", ".join(f'"{name}"' for name in scope)
+    why = f"the smallest scope in which the program does as with global compat is {', '.join(scope)}"
+    return _at_top(path, f"paddle.enable_compat(scope={{{names}}})", SCOPE_LINE, why)
+
+
+def build_switch(path: Path) -> Replacement:
+    """Compat for a build, which is a process of its own, at the top of the build script."""
+    why = "a build is a process of its own, and its script imports torch"
+    return _at_top(path, "paddle.enable_compat()", BUILD_SWITCH, why)
+
+
+def switched_on(path: Path) -> bool:
+    """Whether a file switches compat on by itself."""
+    calls = (n.func for n in ast.walk(ast.parse(path.read_bytes())) if isinstance(n, ast.Call))
+    return any((f.attr if isinstance(f, ast.Attribute) else getattr(f, "id", "")) in ENABLERS for f in calls)
+
+
+def _at_top(path: Path, call: str, kind: str, why: str) -> Replacement:
+    data = path.read_bytes()
+    lines = ["import importlib.util", "", _GATE, "    import paddle", "", f"    {call}", "", ""]
+    at = top_of(data)
+    return Replacement(path, Edit(at, at, _text(data, at, lines)), Candidate(kind, "", why), data[:at].count(b"\n") + 1)
+
+
+def _text(data: bytes, at: int, lines: Sequence[str]) -> str:
+    break_ = "\r\n" if data.count(b"\r\n") * 2 > data.count(b"\n") else "\n"
+    text = break_.join(lines)
+    return break_ + text if at and not data[:at].endswith((b"\n", b"\xef\xbb\xbf")) else text
+
+
+def top_of(data: bytes) -> int:
+    """Where a file's first statement begins that is neither its docstring nor an import from the future.
+
+    Raises:
+        SyntaxError: the file does not parse.
+    """
+    body = ast.parse(data).body
+    if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+        body = body[1:] if isinstance(body[0].value.value, str) else body
+    rest = [s for s in body if not (isinstance(s, ast.ImportFrom) and s.module == "__future__")]
+    if not rest:
+        return len(data)
+    first: int = min([rest[0].lineno, *(d.lineno for d in getattr(rest[0], "decorator_list", ()))])
+    return line_starts(data)[first - 1]

@@ -1,0 +1,1 @@
+"""A port's tree in; what is unfinished in it, out."""

@@ -1,0 +1,1 @@
+"""A verified reproduction in; an issue that can be posted, out."""

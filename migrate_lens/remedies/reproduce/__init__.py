@@ -1,0 +1,1 @@
+"""A gap and its recorded calls in; the smallest program that shows it, out."""

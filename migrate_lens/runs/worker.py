@@ -1,0 +1,158 @@
+"""Worker processes: an interpreter and a framework in, a running worker out; jobs in, their fates out."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from migrate_lens.model.errors import RuntimeUnavailable
+from migrate_lens.model.report import Environment
+from migrate_lens.shipped import PACKAGE
+
+_BOOT = PACKAGE / "worker" / "run" / "boot.py"
+_PACKAGE = {"torch": "torch==2.13.0", "paddle": "paddlepaddle==3.3.1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """How a job's process ended.
+
+    Attributes:
+        code: its exit status, negative for a signal.
+        timed_out: whether it was killed for taking longer than its limit.
+        seconds: wall time.
+        rss_kb: its largest resident set, in kB.
+    """
+
+    code: int
+    timed_out: bool
+    seconds: float
+    rss_kb: int
+
+    @property
+    def signal_name(self) -> str:
+        """``SIGSEGV`` and the like, or ``""``."""
+        return signal.Signals(-self.code).name if self.code < 0 else ""
+
+
+class Worker:
+    """One interpreter with one framework, started at once and asked later; a context manager that leaves no process.
+
+    Args:
+        python: the interpreter.
+        family: ``torch`` or ``paddle``.
+        keep_torch: leave real torch visible in a Paddle worker.
+    """
+
+    def __init__(self, python: Path, family: str, *, keep_torch: bool = False) -> None:
+        self.python = python
+        self.family = family
+        self._about: Environment | None = None
+        command = [str(python), str(_BOOT), family, "keep" if keep_torch else "hide"]
+        try:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                env=_environment(), start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise RuntimeUnavailable(
+                f"cannot start {python}: {error.strerror}", f"give an interpreter with --{family}-python"
+            ) from error
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def environment(self) -> Environment:
+        """Wait until the framework is imported; what the worker says of itself.
+
+        Raises:
+            RuntimeUnavailable: the interpreter has no such framework, or it cannot be imported.
+        """
+        if self._about is None:
+            self._about = self._greeting()
+        return self._about
+
+    def _greeting(self) -> Environment:
+        line = self._read()
+        if line is None:
+            raise RuntimeUnavailable(
+                f"{self.python} ended before it could import {self.family}",
+                f"run {self.python} -c 'import {self.family}, numpy' to see why, or give --{self.family}-python",
+            )
+        if "error" in line:
+            raise RuntimeUnavailable(*self._complaint(line))
+        return Environment(
+            line["python"], line["executable"], self.family, line["version"], line["commit"], line["device"]
+        )
+
+    def _complaint(self, line: dict[str, str]) -> tuple[str, str]:
+        option = f"--{self.family}-python"
+        if line["kind"] == "missing":
+            remedy = f"{self.python} -m pip install {_PACKAGE[self.family]} numpy, or give {option}"
+            return f"{self.python} has no usable {self.family} ({line['error']})", remedy
+        if line["kind"] == "no_compat":
+            return line["error"].partition(": ")[2].strip(
+                "'\""
+            ), f"install {_PACKAGE['paddle']} or newer, or give {option}"
+        return f"importing {self.family} failed in {self.python}: {line['error']}", f"repair it, or give {option}"
+
+    def run(self, job: dict[str, Any]) -> Fate:
+        """Run one job to its end.
+
+        Raises:
+            RuntimeUnavailable: the worker itself is gone.
+        """
+        self.environment()
+        answer = None
+        with contextlib.suppress(BrokenPipeError):
+            assert self._process.stdin is not None
+            self._process.stdin.write(json.dumps(job).encode() + b"\n")
+            self._process.stdin.flush()
+            answer = self._read()
+        if answer is None:
+            raise RuntimeUnavailable(f"the {self.family} worker ended unexpectedly", "run the command again")
+        return Fate(answer["code"], answer["timed_out"], answer["seconds"], answer["rss_kb"])
+
+    def _read(self) -> dict[str, Any] | None:
+        """The next message, None at the end; what an interpreter prints as it starts is passed over."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            with contextlib.suppress(ValueError):
+                message = json.loads(line)
+                if isinstance(message, dict) and line.endswith(b"\n"):
+                    return message
+        return None
+
+    def close(self) -> None:
+        """End the worker and whatever it runs."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+        try:
+            self._process.wait(timeout=2 if self._about else 0)  # one that has not spoken yet has nothing to end well
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+
+def _environment() -> dict[str, str]:
+    """The user's environment, with what makes two runs comparable."""
+    extra = {
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        # torch.compile would trace through the observed code; it runs eagerly instead, with the same results.
+        "TORCHDYNAMO_DISABLE": "1",
+        "GLOG_minloglevel": "3",
+    }
+    return {**os.environ, **extra}

@@ -1,0 +1,1 @@
+"""What each framework must answer about its own objects: one folder a framework."""

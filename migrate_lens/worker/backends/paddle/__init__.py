@@ -1,0 +1,1 @@
+"""Paddle's side of the seam."""

@@ -1,0 +1,150 @@
+"""The Paddle side of the seam: live Paddle objects in, encoded values and names out, and encoded values back in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import paddle
+
+from migrate_lens.model.value import Encoded
+from migrate_lens.worker.backends.base import STRUCTURE, Backend
+
+_SIZE: Any = type(paddle.to_tensor([0.0]).shape)
+# A size that can be a key, as torch's can.
+_KEY: Any = type("Size", (_SIZE,), {"__hash__": lambda size: hash(tuple(size))})
+
+
+class PaddleBackend(Backend):
+    """Answers about Paddle's own objects, by the names that torch has for them."""
+
+    name = "paddle"
+    tops = frozenset(("paddle",))
+
+    def __init__(self) -> None:
+        super().__init__(paddle.Tensor, paddle.nn.Layer, (paddle.nn.Sequential.forward,))
+        self._dtypes: dict[Any, str] = {}
+        self._dtype = paddle.dtype
+        self._compat: dict[str, Any] = {}
+
+    def look(self, value: Any) -> Encoded:
+        dtype = self.dtype_name(value.dtype)
+        data = None if self.whole == STRUCTURE else self._data(value, dtype)
+        place = "gpu" if value.place.is_gpu_place() else "cpu"
+        device = "cuda" if place == "gpu" else place
+        return ("T", dtype, tuple(value.shape), data, device, not value.stop_gradient)
+
+    def dtype_name(self, dtype: Any) -> str:
+        """``float32`` for ``paddle.float32``."""
+        name = self._dtypes.get(dtype)
+        if name is None:
+            name = self._dtypes[dtype] = str(dtype).rpartition(".")[2]
+        return name
+
+    def _data(self, value: Any, dtype: str) -> Any:
+        # .numpy() of a sparse tensor kills the process (measured on 3.3.1), so ask first.
+        if not value.is_dense() or value.size == 0:
+            return b"" if value.is_dense() else None
+        if not value._is_initialized():
+            return None
+        if dtype == "bfloat16":
+            with paddle.no_grad():
+                return self.data_of(value.detach().astype("float32").numpy())
+        if dtype.startswith("float8"):
+            return None
+        return self.data_of(value.numpy())
+
+    def version(self, value: Any) -> int:
+        return int(value.inplace_version)
+
+    def special(self, value: Any, kind: type) -> Encoded | None:
+        if kind is _SIZE or kind is _KEY:
+            return ("Z", tuple(value))
+        if kind is self._dtype or kind.__name__ == "DataType":
+            return ("D", self.dtype_name(value))
+        if kind.__name__.endswith("Place") or kind.__name__ == "Device":
+            return ("V", "cuda" if "gpu" in str(value).lower() else "cpu")
+        return None
+
+    def random_state(self) -> bytes:
+        return str(paddle.base.core.default_cpu_generator().get_state()).encode()
+
+    def proxied(self, api: str, func: Any) -> bool:
+        if isinstance(func, self.module) or not api.startswith("torch.") or api.startswith("torch.Tensor."):
+            return False
+        if api not in self._compat:
+            found: Any = getattr(paddle, "compat", None)
+            for part in api.split(".")[1:]:
+                found = getattr(found, part, None) if found is not None else None
+            self._compat[api] = found if callable(found) else None
+        known = self._compat[api]
+        return known is not None and known is not func
+
+    def differentiable(self, value: Any) -> bool:
+        return not value.stop_gradient
+
+    def can_differentiate(self, value: Any) -> bool:
+        return self.dtype_name(value.dtype).startswith(("float", "bfloat", "complex"))
+
+    def leaf_of(self, value: Any) -> Any:
+        leaf = value.detach().clone()
+        leaf.stop_gradient = False
+        return leaf
+
+    def held(self, layer: Any) -> list[Any]:
+        return [*layer.parameters(), *layer.buffers()]
+
+    def extent(self, value: Any) -> tuple[int, int] | None:
+        if not value.is_dense() or not value._is_initialized():
+            return None
+        return (value.data_ptr(), max(1, value.size * value.element_size()))
+
+    # -- the way back: handing torch's recorded values to the program ---------------------------------------------
+
+    def build_tensor(self, encoded: Encoded) -> Any:
+        _, dtype, shape, data, _, requires_grad = encoded
+        with paddle.no_grad():
+            tensor = paddle.to_tensor(self._array(dtype, shape, data))
+            if self.dtype_name(tensor.dtype) != dtype:
+                tensor = tensor.astype(dtype)
+        tensor.stop_gradient = not requires_grad
+        return tensor
+
+    def dtype_of(self, name: str) -> Any:
+        return getattr(paddle, name)
+
+    def grafted(self, value: Any, node: Any) -> Any:
+        """A value with the gradient graph of a result of its shape and dtype, so that a backward pass reaches it."""
+        if value.shape != node.shape or value.dtype != node.dtype or not bool(paddle.isfinite(node).all()):
+            return value
+        return (node - node.detach()) + value.detach()
+
+    def linked(self, value: Any, sources: list[Any]) -> Any:
+        """A value from which a backward pass goes on to the sources, and brings them no gradient of its own."""
+        if not self.differentiable(value):
+            return value
+        for source in sources:
+            same = self.differentiable(source) and source.dtype == value.dtype
+            if same and bool(paddle.isfinite(source).all()):
+                value = value + (source * 0.0).sum()
+        return value
+
+    def as_key(self, value: Any) -> Any:
+        """A size as one that can be a key; all else as it is."""
+        return _KEY(value) if type(value) is _SIZE else value
+
+    def _array(self, dtype: str, shape: tuple[int, ...], data: Any) -> Any:
+        kind = np.dtype("float32" if dtype == "bfloat16" or dtype.startswith("float8") else dtype)
+        if not isinstance(data, bytes):
+            return np.zeros(shape, kind)
+        return np.frombuffer(data, kind).reshape(shape).copy()
+
+    def fill(self, tensor: Any, dtype: str, shape: tuple[int, ...], data: Any) -> bool:
+        if tuple(tensor.shape) != shape or self.dtype_name(tensor.dtype) != dtype or not isinstance(data, bytes):
+            return False
+        if not data or not tensor.is_dense():
+            return True
+        values = self._array(dtype, shape, data)
+        with paddle.no_grad():
+            tensor.set_value(paddle.to_tensor(values).astype(dtype) if dtype == "bfloat16" else values)
+        return True

@@ -1,0 +1,138 @@
+"""The torch side of the seam: live torch objects in, encoded values and names out."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+import torch
+
+from migrate_lens.model.value import Encoded
+from migrate_lens.worker.backends.base import STRUCTURE, Backend
+
+
+class TorchBackend(Backend):
+    """Answers about torch's own objects."""
+
+    name = "torch"
+    tops = frozenset(("torch", "functorch"))
+
+    def __init__(self) -> None:
+        super().__init__(torch.Tensor, torch.nn.Module, (torch.nn.Sequential.forward,))
+        self._dtypes = {v: k for k, v in vars(torch).items() if isinstance(v, torch.dtype)}
+        self._dtypes.update(
+            {getattr(torch, n): n for n in ("float16", "float32", "float64", "int16", "int32", "int64")}
+        )
+        self._dtypes.update({torch.complex64: "complex64", torch.complex128: "complex128"})
+        self._plain = frozenset((torch.Tensor, torch.nn.Parameter))
+
+    def foreign(self, kind: type) -> bool:
+        # Nodes of the autograd graph (MulBackward0) say that they are builtins; they are torch.autograd.graph.Node.
+        known = self._foreign.get(kind)
+        if known is None:
+            known = super().foreign(kind)
+            if not known and kind.__module__ == "builtins" and kind.__name__ not in vars(builtins):
+                known = self._foreign[kind] = issubclass(kind, torch.autograd.graph.Node)
+        return known
+
+    def type_name(self, kind: type) -> str:
+        node = kind.__module__ == "builtins" and self.foreign(kind)
+        return "torch.autograd.graph.Node" if node else super().type_name(kind)
+
+    def look(self, value: Any) -> Encoded:
+        dtype = self._dtypes[value.dtype]
+        data = None if self.whole == STRUCTURE else self._data(value)
+        return ("T", dtype, tuple(value.shape), data, value.device.type, value.requires_grad)
+
+    def _data(self, value: Any) -> Any:
+        if type(value) not in self._plain or value.layout is not torch.strided or value.device.type == "meta":
+            return self._unusual(value)
+        try:
+            return self.data_of(value.detach().numpy())
+        except (RuntimeError, TypeError):
+            return self._unusual(value)
+
+    def _unusual(self, value: Any) -> Any:
+        """Values of tensors that numpy cannot look at directly, None where they cannot be had."""
+        if value.layout is not torch.strided or value.device.type == "meta" or value.is_quantized:
+            return None
+        try:
+            plain = torch._C.TensorBase.detach(value).as_subclass(torch.Tensor).resolve_conj().resolve_neg().cpu()
+            plain = plain.float() if plain.dtype is torch.bfloat16 else plain
+            return self.data_of(plain.numpy())
+        except (RuntimeError, TypeError, NotImplementedError):
+            return None
+
+    def can_differentiate(self, value: Any) -> bool:
+        return bool(value.is_floating_point() or value.is_complex())
+
+    def leaf_of(self, value: Any) -> Any:
+        return value.detach().clone().requires_grad_(True)
+
+    def build_tensor(self, encoded: Encoded) -> Any:
+        _, dtype, shape, data, device, requires_grad = encoded
+        kind = np.dtype("float32" if dtype == "bfloat16" else dtype)
+        values = np.frombuffer(data, kind).reshape(shape).copy() if isinstance(data, bytes) else np.zeros(shape, kind)
+        tensor = torch.from_numpy(values).to(device=device, dtype=getattr(torch, dtype))
+        return tensor.requires_grad_(requires_grad) if requires_grad else tensor
+
+    def fill(self, tensor: Any, dtype: str, shape: tuple[int, ...], data: Any) -> bool:
+        if tuple(tensor.shape) != shape or self._dtypes[tensor.dtype] != dtype or not isinstance(data, bytes):
+            return False
+        with torch.no_grad():
+            tensor.copy_(self.build_tensor(("T", dtype, shape, data, "cpu", False)))
+        return True
+
+    def dtype_of(self, name: str) -> Any:
+        return getattr(torch, name)
+
+    def version(self, value: Any) -> int:
+        try:
+            return int(value._version)
+        except (RuntimeError, AttributeError):
+            return 0
+
+    def versions(self, values: list[Any]) -> list[int]:
+        try:
+            return [v._version for v in values]
+        except (RuntimeError, AttributeError):
+            return [self.version(v) for v in values]
+
+    def may_view(self, value: Any) -> bool:
+        return not isinstance(value, torch.Tensor) or value._is_view()
+
+    def special(self, value: Any, kind: type) -> Encoded | None:
+        if kind is torch.Size:
+            return ("Z", tuple(value))
+        if kind is torch.dtype:
+            return ("D", self._dtypes[value])
+        if kind is torch.device:
+            return ("V", value.type)
+        return None
+
+    def random_state(self) -> bytes:
+        return bytes(torch.default_generator.get_state().numpy().tobytes())
+
+    def held(self, layer: Any) -> list[Any]:
+        if not (layer._modules or layer._parameters or layer._buffers):
+            return []
+        inner = layer.modules() if layer._modules else (layer,)
+        return [t for m in inner for t in (*m._parameters.values(), *m._buffers.values()) if t is not None]
+
+    def extent(self, value: Any) -> tuple[int, int] | None:
+        if value.layout is not torch.strided or value.device.type == "meta":
+            return None
+        try:
+            storage = value.untyped_storage()
+            return (value.data_ptr(), max(1, storage.nbytes() - value.storage_offset() * value.element_size()))
+        except (RuntimeError, NotImplementedError):
+            return None
+
+    def registered_class(self, value: Any) -> str:
+        if type(value) is not torch.ScriptObject:
+            return ""
+        return str(value._type().qualified_name()).removeprefix("__torch__.")
+
+    def differentiable(self, value: Any) -> bool:
+        return bool(value.requires_grad)

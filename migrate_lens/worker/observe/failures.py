@@ -1,0 +1,109 @@
+"""Exceptions as facts: an exception and the call that raised it in; type, place, and the argument at fault out."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import traceback
+import types
+from typing import Any, TypedDict
+
+from migrate_lens.worker.observe.nodes import METHOD
+
+_MESSAGE = 2000
+
+
+class Failure(TypedDict):
+    """What is known about an exception without reading its prose.
+
+    ``types`` are the class names, nearest first; ``where`` the file's tail and function of the raising frame;
+    ``argument`` the keyword that the callable does not take (``""``: not that kind of failure); ``missing`` the name
+    that an ImportError or AttributeError names itself; ``causes`` the types along ``__cause__``; ``callee`` the type of
+    what was called; ``proxied`` whether the proxy handed out another object than Paddle's compat package has;
+    ``on_object`` whether a missing name was looked up on an object, not on a module; ``through`` whether it came out of
+    the program's own code, which the call ran.
+    """
+
+    types: list[str]
+    message: str
+    where: str
+    argument: str
+    missing: str
+    causes: list[str]
+    callee: str
+    proxied: bool
+    through: bool
+    on_object: bool
+
+
+def failure_of(error: BaseException, func: Any = None, args: Any = (), kwargs: Any = None) -> Failure:
+    """Describe an exception that a call raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    last = frames[-1] if frames else None
+    where = f"{'/'.join(last.filename.split('/')[-3:])}:{last.lineno} {last.name}" if last else ""
+    return {
+        "types": [t.__name__ for t in type(error).__mro__ if t not in (object, BaseException)],
+        "message": str(error)[:_MESSAGE],
+        "where": where,
+        "argument": rejected_argument(error, func, args, kwargs or {}),
+        "missing": str(getattr(error, "name", None) or ""),
+        "causes": _causes(error),
+        "callee": type(func).__name__ if func is not None else "",
+        "proxied": False,
+        "through": any(METHOD in frame.f_globals for frame, _ in traceback.walk_tb(error.__traceback__)),
+        "on_object": False,
+    }
+
+
+def _causes(error: BaseException) -> list[str]:
+    found: list[str] = []
+    cause = error.__cause__ or error.__context__
+    while cause is not None and len(found) < 8:
+        found.append(type(cause).__name__)
+        cause = cause.__cause__ or cause.__context__
+    return found
+
+
+def rejected_argument(error: BaseException, func: Any, args: Any, kwargs: dict[str, Any]) -> str:
+    """The keyword that a callable does not take, by its signature; else by the keyword that the error quotes.
+
+    A decorated function takes ``**kwargs`` and refuses later, so its signature says nothing: there the TypeError names
+    the keyword in quotes, and only the call's own keywords are looked for.
+    """
+    if not isinstance(error, TypeError) or func is None or not kwargs:
+        return ""
+    accepted = parameters(func)
+    if accepted is not None:
+        refused = [k for k in kwargs if k not in accepted]
+        if refused:
+            return refused[0]
+    return next((k for k in kwargs if f"'{k}'" in str(error)), "")
+
+
+def parameters(func: Any) -> set[str] | None:
+    """Names that a callable takes as keywords; None where it takes any, or where its signature cannot be had."""
+    try:
+        signature = inspect.signature(func)
+    except (TypeError, ValueError):
+        return None
+    kinds = {p.kind for p in signature.parameters.values()}
+    if inspect.Parameter.VAR_KEYWORD in kinds:
+        return None
+    usable = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {n for n, p in signature.parameters.items() if p.kind in usable}
+
+
+def lacking(error: Exception, base: Any) -> Failure:
+    """Facts about a name that is not there; ``base`` is what it was looked up on, None for an import."""
+    on_object = base is not None and not isinstance(base, types.ModuleType)
+    return {**failure_of(error), "on_object": on_object}
+
+
+def torch_error(want: tuple[Any, ...]) -> Exception:
+    """The exception that torch raised, as the builtin class nearest to it."""
+    failure = want[6] if want[0] == "raise" else want[5]
+    for name in failure["types"]:
+        kind = getattr(builtins, name, None)
+        if isinstance(kind, type) and issubclass(kind, Exception):
+            return kind(failure["message"])
+    return RuntimeError(failure["message"])

@@ -1,0 +1,106 @@
+"""The import hook: modules that concern torch in, rewritten code out; all other modules load as ever."""
+
+from __future__ import annotations
+
+import builtins
+import importlib.machinery
+import importlib.util
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from migrate_lens.worker.observe import nodes
+from migrate_lens.worker.observe.recorder import Recorder
+
+_IMPORTS = re.compile(rb"^[ \t]*(?:import|from)[ \t]+torch\b", re.MULTILINE)
+_NEVER = frozenset(("torch", "functorch", "torchgen", "paddle", "numpy", "scipy", "sympy", "networkx", "migrate_lens"))
+
+
+class Instrumenter:
+    """Rewrites modules as they are imported.
+
+    Args:
+        recorder: what the rewritten code reports to.
+        helpers: the functions that rewritten code calls, by name.
+        own: top-level packages of the library, rewritten whether or not they import torch.
+
+    Attributes:
+        users: names of the rewritten modules that import torch.
+        refused: modules that could not be rewritten, and why.
+    """
+
+    def __init__(self, recorder: Recorder, helpers: dict[str, Any], own: frozenset[str]) -> None:
+        self._recorder = recorder
+        self._helpers = helpers
+        self._own = own
+        self.users: list[str] = []
+        self.refused: list[tuple[str, str]] = []
+        self._rewritten: set[str] = set()
+
+    def install(self) -> None:
+        """Put the hook in front of the path finders."""
+        hook = importlib.machinery.FileFinder.path_hook(
+            (importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES),
+            (_loader(self), importlib.machinery.SOURCE_SUFFIXES),
+            (importlib.machinery.SourcelessFileLoader, importlib.machinery.BYTECODE_SUFFIXES),
+        )
+        sys.path_hooks.insert(0, hook)
+        vars(builtins).update(self._helpers)  # for functions that a program gives other globals than their module's
+        sys.path_importer_cache.clear()
+
+    def wanted(self, module: str, source: bytes) -> bool:
+        """Whether a module is to be rewritten."""
+        top = module.partition(".")[0]
+        if top in _NEVER or top in sys.stdlib_module_names:
+            return False
+        return top in self._own or _IMPORTS.search(source) is not None
+
+    def compile(self, module: str, path: str, source: bytes) -> CodeType:
+        """Rewrite and compile one module.
+
+        Raises:
+            SyntaxError: the source does not parse.
+        """
+        text = importlib.util.decode_source(source)
+        done = nodes.rewrite(text, path, len(self._recorder.nodes))
+        self._recorder.register(module, path, done.nodes)
+        if done.imports_framework:
+            self.users.append(module)
+        self._rewritten.add(module)
+        return compile(done.tree, path, "exec", dont_inherit=True)
+
+    def prepare(self, module: ModuleType) -> None:
+        """Give a rewritten module the helpers that its code calls."""
+        if module.__name__ in self._rewritten:
+            module.__dict__.update(self._helpers)
+
+    def code(self, module: str, path: str, fallback: Callable[[], CodeType]) -> CodeType:
+        """The code of a module: rewritten where it is wanted and can be, as it stands elsewhere."""
+        try:
+            source = Path(path).read_bytes()
+        except OSError:
+            return fallback()
+        if not self.wanted(module, source):
+            return fallback()
+        try:
+            return self.compile(module, path, source)
+        except (SyntaxError, RecursionError, UnicodeError) as error:
+            self.refused.append((module, f"{type(error).__name__}: {error}"))
+            return fallback()
+
+
+def _loader(instrumenter: Instrumenter) -> type[importlib.machinery.SourceFileLoader]:
+    class Loader(importlib.machinery.SourceFileLoader):
+        def get_code(self, fullname: str) -> CodeType | None:
+            return instrumenter.code(fullname, self.path, lambda: super(Loader, self).get_code(fullname))  # type: ignore[arg-type, return-value]
+
+        def exec_module(self, module: ModuleType) -> None:
+            code = self.get_code(module.__name__)
+            instrumenter.prepare(module)
+            assert code is not None
+            exec(code, module.__dict__)
+
+    return Loader

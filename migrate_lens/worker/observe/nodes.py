@@ -1,0 +1,394 @@
+"""The places in a program that are observed: source in, a rewritten tree and its table of nodes out.
+
+Both runtimes run the same source, so a node (module, line, column, kind) names the same place in both, and the n-th
+visit of it is the same visit: that is how calls align. Rewriting the program's own expressions, rather than wrapping
+two different frameworks, sees names that are missing, attributes and operators alike, and touches neither framework.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from migrate_lens.worker.observe import syntax
+
+# Names of the helpers that rewritten code calls; both underscores at the end keep them free of name mangling.
+CALL, METHOD, ATTRIBUTE, OPERATOR = "__ml_c__", "__ml_m__", "__ml_a__", "__ml_o__"
+SETITEM, INPLACE, INPLACE_ITEM, INPLACE_ATTRIBUTE = "__ml_s__", "__ml_i__", "__ml_j__", "__ml_k__"
+DECORATE, FROM, IMPORT = "__ml_d__", "__ml_f__", "__ml_p__"
+# Helpers that only keep the program's order of evaluation, and its own names, out of the way of the others.
+SLICE, BIND, OLD_ITEM, OLD_ATTRIBUTE = "__ml_l__", "__ml_b__", "__ml_x__", "__ml_y__"
+SET_ATTRIBUTE = "__ml_t__"
+HAND = "__ml_h__"  # what stands for a function that is handed to something that calls it
+
+# Builtins whose answer about a framework's object may differ; the others are left as they stand.
+OBSERVERS = frozenset((
+    "isinstance", "issubclass", "hasattr", "getattr", "len", "int", "float", "bool", "complex", "str", "repr", "format",
+    "hash", "list", "tuple", "sum", "max", "min", "abs", "round", "any", "all", "sorted", "divmod", "pow", "map",
+))  # fmt: skip
+BUILTINS = frozenset(dir(builtins)) - OBSERVERS
+# Modules of the standard library that pass on what they are given; calls into the others never touch a tensor, and
+# some of them look at the calling frame, so those calls are not rewritten.
+PASSED_ON = frozenset(["math", "copy", "pickle", "operator", "importlib", "functools", "itertools"])
+FRAMEWORK = "torch"
+BINARY = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
+    ast.Pow: "pow", ast.MatMult: "matmul", ast.LShift: "lshift", ast.RShift: "rshift", ast.BitAnd: "and_",
+    ast.BitOr: "or_", ast.BitXor: "xor", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq",
+    ast.NotEq: "ne", ast.USub: "neg", ast.Invert: "invert", ast.UAdd: "pos",
+}  # fmt: skip
+
+
+class Node(NamedTuple):
+    """One observed place: where it stands, what it is, the torch name it has by its imports, and its handlers.
+
+    ``caught`` holds the names of the exceptions that the nearest enclosing ``try`` catches; ``text`` is its source.
+    """
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    kind: str
+    name: str
+    caught: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A module ready to compile, and its nodes in the order of their numbers."""
+
+    tree: ast.Module
+    nodes: tuple[Node, ...]
+    imports_framework: bool
+
+
+def rewrite(source: str, filename: str, base: int) -> Rewritten:
+    """Rewrite one module.
+
+    Args:
+        source: its text.
+        filename: for messages.
+        base: the number of its first node.
+
+    Raises:
+        SyntaxError: the source does not parse.
+    """
+    tree = ast.parse(source, filename)
+    aliases = syntax.aliases(tree)
+    rewriter = _Rewriter(source, aliases, base, syntax.annotations_are_strings(tree), syntax.bound(tree))
+    tree = ast.fix_missing_locations(rewriter.visit(tree))
+    found = any(syntax.top(name) == FRAMEWORK for name in aliases.values())
+    return Rewritten(tree, tuple(rewriter.nodes), found)
+
+
+class _Rewriter(ast.NodeTransformer):
+    def __init__(self, source: str, aliases: dict[str, str], base: int, string_annotations: bool,
+                 bound: frozenset[str]) -> None:  # fmt: skip
+        self._lines = source.split("\n")
+        self._aliases = aliases
+        self._bound = bound
+        self._taken: set[tuple[int, int, int, int, str]] = set()
+        self._base = base
+        self._strings = string_annotations
+        self._caught: tuple[str, ...] = ()
+        self._annotation = False
+        self.nodes: list[Node] = []
+
+    # -- helpers -----------------------------------------------------------------------------------------------
+
+    def _number(self, node: ast.expr | ast.stmt, kind: str, name: str = "") -> ast.Constant:
+        end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
+        text = self._text(node.lineno, node.col_offset, end_line, end_column)
+        # Python 3.11 gives equal expressions in one f-string the same position; each is a place of its own.
+        while (node.lineno, node.col_offset, end_line, end_column, kind) in self._taken:
+            end_column += 1
+        self._taken.add((node.lineno, node.col_offset, end_line, end_column, kind))
+        self.nodes.append(Node(node.lineno, node.col_offset, end_line, end_column, kind, name, self._caught, text))
+        return ast.Constant(self._base + len(self.nodes) - 1)
+
+    def _text(self, line: int, column: int, end_line: int, end_column: int) -> str:
+        first = self._lines[line - 1].encode()
+        if line == end_line:
+            return first[column:end_column].decode(errors="replace")[:160]
+        return first[column:].decode(errors="replace").strip()[:160] + " ..."
+
+    def _helper(self, name: str, old: ast.expr | ast.stmt, *args: ast.expr) -> ast.Call:
+        return ast.copy_location(ast.Call(ast.Name(name, ast.Load()), list(args), []), old)
+
+    def _origin(self, root: str) -> str:
+        return self._aliases.get(root, "")
+
+    def _framework_chain(self, node: ast.expr) -> tuple[ast.Name, tuple[str, ...], str] | None:
+        chain = syntax.chain(node)
+        if chain is None or not chain[1] or any(syntax.mangled(a) for a in chain[1]):
+            return None
+        origin = self._origin(chain[0].id)
+        if syntax.top(origin) != FRAMEWORK:
+            return None
+        return chain[0], chain[1], ".".join((origin, *chain[1]))
+
+    def _unobserved(self, root: str) -> bool:
+        """Whether calls on this name never concern a framework."""
+        if root in self._bound:
+            return False
+        origin = syntax.top(self._origin(root))
+        if origin:
+            return origin in sys.stdlib_module_names and origin not in PASSED_ON
+        return root in BUILTINS
+
+    # -- expressions -------------------------------------------------------------------------------------------
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        func = node.func
+        if isinstance(func, ast.Name) and func.id == HAND:
+            return node  # one of ours, whose arguments were visited
+        chain = syntax.chain(func)
+        if chain and chain[0].id not in self._bound:
+            self._hand(node, ".".join((self._origin(chain[0].id) or chain[0].id, *chain[1])))
+        if chain and self._unobserved(chain[0].id) and not (chain[0].id == "super" and chain[1]):
+            node.args = [self.visit(a) for a in node.args]
+            node.keywords = [self.visit(k) for k in node.keywords]
+            return node
+        if isinstance(func, ast.Attribute) and not syntax.mangled(func.attr):
+            return self._method(node, func)
+        name = self._origin(func.id) if isinstance(func, ast.Name) else ""
+        number = self._number(node, "c", name or (func.id if isinstance(func, ast.Name) else ""))
+        return self._call(CALL, node, [number, self.visit(func)])
+
+    def _hand(self, node: ast.Call, name: str) -> None:
+        """See that the calls of a function that is handed on are observed too."""
+        if found := syntax.handed(node, name):
+            seen = self._helper(HAND, found, self._number(found, "c", self._named(found)), self.visit(found))
+            node.args = [seen if a is found else a for a in node.args]
+            for keyword in node.keywords:
+                keyword.value = seen if keyword.value is found else keyword.value
+
+    def _named(self, node: ast.expr) -> str:
+        """The torch name that an expression has by the file's imports."""
+        whole = self._framework_chain(node)
+        return whole[2] if whole else self._origin(node.id) if isinstance(node, ast.Name) else ""
+
+    def _method(self, node: ast.Call, func: ast.Attribute) -> ast.expr:
+        whole = self._framework_chain(func)
+        if whole:
+            root, attributes, name = whole
+            return self._call(METHOD, node, [self._number(node, "m", name), root, ast.Constant(".".join(attributes))])
+        number, base, attribute = self._number(node, "m", func.attr), self._base_of(func), ast.Constant(func.attr)
+        if not all(syntax.still(a) for a in node.args) or not all(
+            k.arg and syntax.still(k.value) for k in node.keywords
+        ):
+            base = self._helper(BIND, func, base, attribute)
+        return self._call(METHOD, node, [number, base, attribute])
+
+    def _base_of(self, func: ast.Attribute) -> ast.expr:
+        base = func.value
+        if isinstance(base, ast.Call) and isinstance(base.func, ast.Name) and base.func.id == "super":
+            return base
+        return self.visit(base)  # type: ignore[no-any-return]
+
+    def _call(self, helper: str, node: ast.Call, leading: list[ast.expr]) -> ast.expr:
+        args = leading + [self.visit(a) for a in node.args]
+        call = ast.Call(ast.Name(helper, ast.Load()), args, [self.visit(k) for k in node.keywords])
+        return ast.copy_location(call, node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        if not isinstance(node.ctx, ast.Load) or syntax.mangled(node.attr):
+            self.generic_visit(node)
+            return node
+        whole = self._framework_chain(node)
+        if whole:
+            root, attributes, name = whole
+            return self._helper(
+                ATTRIBUTE, node, self._number(node, "a", name), root, ast.Constant(".".join(attributes))
+            )
+        base = node.value
+        if self._annotation or (
+            isinstance(base, ast.Name) and (base.id in ("self", "cls") or self._unobserved(base.id))
+        ):
+            self.generic_visit(node)
+            return node
+        number = self._number(node, "a", node.attr)
+        return self._helper(ATTRIBUTE, node, number, self._base_of(node), ast.Constant(node.attr))
+
+    def _operator(self, node: ast.expr, op: ast.AST, *operands: ast.expr) -> ast.expr:
+        name = BINARY[type(op)]
+        number = self._number(node, "o", name)
+        return self._helper(OPERATOR, node, number, ast.Constant(name), *(self.visit(o) for o in operands))
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        plain = isinstance(node.left, (ast.JoinedStr, ast.Constant)) and isinstance(node.right, ast.Constant)
+        text = isinstance(node.left, ast.JoinedStr) or (
+            isinstance(node.left, ast.Constant) and isinstance(node.left.value, (str, bytes))
+        )
+        if plain or text or self._annotation:
+            self.generic_visit(node)
+            return node
+        return self._operator(node, node.op, node.left, node.right)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        if len(node.ops) != 1 or type(node.ops[0]) not in BINARY:
+            self.generic_visit(node)
+            return node
+        return self._operator(node, node.ops[0], node.left, node.comparators[0])
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        if type(node.op) not in BINARY or isinstance(node.operand, ast.Constant):
+            self.generic_visit(node)
+            return node
+        return self._operator(node, node.op, node.operand)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        if not isinstance(node.ctx, ast.Load) or self._annotation:
+            self.generic_visit(node)
+            return node
+        number = self._number(node, "o", "getitem")
+        base = self.visit(node.value)
+        return self._helper(OPERATOR, node, number, ast.Constant("getitem"), base, self._index(node.slice))
+
+    def _index(self, index: ast.expr) -> ast.expr:
+        """An index as an expression: slices become calls."""
+        if isinstance(index, ast.Slice):
+            parts = [self.visit(p) if p else ast.Constant(None) for p in (index.lower, index.upper, index.step)]
+            return self._helper(SLICE, index, *parts)
+        if isinstance(index, ast.Tuple) and any(isinstance(e, ast.Slice) for e in index.elts):
+            return ast.copy_location(ast.Tuple([self._index(e) for e in index.elts], ast.Load()), index)
+        return self.visit(index)  # type: ignore[no-any-return]
+
+    # -- statements --------------------------------------------------------------------------------------------
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        target, name = node.target, BINARY[type(node.op)]
+        if isinstance(target, ast.Attribute) and syntax.mangled(target.attr):
+            self.generic_visit(node)
+            return node
+        name = "i" + name.rstrip("_")
+        number, value = self._number(node, "i", name), self.visit(node.value)
+        if isinstance(target, ast.Name):
+            load = ast.copy_location(ast.Name(target.id, ast.Load()), target)
+            call = self._helper(INPLACE, node, number, ast.Constant(name), load, value)
+            return ast.copy_location(ast.Assign([target], call), node)
+        if isinstance(target, ast.Subscript):
+            place, helper, read = self._index(target.slice), INPLACE_ITEM, OLD_ITEM
+        else:
+            place, helper, read = ast.Constant(target.attr), INPLACE_ATTRIBUTE, OLD_ATTRIBUTE
+        # The old value is read before the new operand is evaluated, as Python does.
+        old = ast.Starred(self._helper(read, target, self.visit(target.value), place), ast.Load())
+        call = self._helper(helper, node, number, ast.Constant(name), old, value)
+        return ast.copy_location(ast.Expr(call), node)
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        target = node.targets[0]
+        if len(node.targets) == 1 and isinstance(target, ast.Attribute) and not syntax.mangled(target.attr):
+            number, value = self._number(node, "t", target.attr), self.visit(node.value)
+            base, name = self.visit(target.value), ast.Constant(target.attr)
+            return ast.copy_location(ast.Expr(self._helper(SET_ATTRIBUTE, node, number, value, base, name)), node)
+        if len(node.targets) != 1 or not isinstance(target, ast.Subscript):
+            self.generic_visit(node)
+            return node
+        number, value = self._number(node, "s", "setitem"), self.visit(node.value)
+        call = self._helper(SETITEM, node, number, value, self.visit(target.value), self._index(target.slice))
+        return ast.copy_location(ast.Expr(call), node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        if node.value is not None:
+            node.value = self.visit(node.value)
+        if isinstance(node.target, (ast.Attribute, ast.Subscript)):
+            node.target = self.visit(node.target)
+        node.annotation = self._visit_annotation(node.annotation)
+        return node
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:
+        if node.level or syntax.top(node.module or "") != FRAMEWORK:
+            return node
+        assert node.module
+        number = self._number(node, "f", node.module)
+        names = ast.Tuple([ast.Constant(a.name) for a in node.names], ast.Load())
+        call = self._helper(FROM, node, number, ast.Constant(node.module), names)
+        if node.names[0].name == "*":
+            space = ast.Call(ast.Name("globals", ast.Load()), [], [])
+            update = ast.Call(ast.Attribute(space, "update", ast.Load()), [call], [])
+            return ast.copy_location(ast.Expr(update), node)
+        targets = ast.Tuple([ast.Name(a.asname or a.name, ast.Store()) for a in node.names], ast.Store())
+        return ast.copy_location(ast.Assign([targets], call), node)
+
+    def visit_Import(self, node: ast.Import) -> list[ast.stmt]:
+        return [self._import(node, alias) for alias in node.names]
+
+    def _import(self, node: ast.Import, alias: ast.alias) -> ast.stmt:
+        if syntax.top(alias.name) != FRAMEWORK:
+            return ast.copy_location(ast.Import([alias]), node)
+        number = self._number(node, "p", alias.name)
+        call = self._helper(IMPORT, node, number, ast.Constant(alias.name), ast.Constant(bool(alias.asname)))
+        target = ast.Name(alias.asname or syntax.top(alias.name), ast.Store())
+        return ast.copy_location(ast.Assign([target], call), node)
+
+    def visit_Try(self, node: ast.Try) -> ast.stmt:
+        outer = self._caught
+        self._caught = outer + tuple(n for h in node.handlers for n in syntax.handled(h))
+        node.body = self._block(node.body)
+        self._caught = outer
+        node.handlers = [self.visit(h) for h in node.handlers]
+        node.orelse, node.finalbody = self._block(node.orelse), self._block(node.finalbody)
+        return node
+
+    def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        done: list[ast.stmt] = []
+        for statement in body:
+            new = self.visit(statement)
+            done.extend(new if isinstance(new, list) else [new])
+        return done
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        return self._function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
+        return self._function(node)
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.stmt:
+        node.decorator_list = [self._decorator(d) for d in node.decorator_list]
+        self.visit(node.args)
+        if node.returns is not None:
+            node.returns = self._visit_annotation(node.returns)
+        outer, self._caught = self._caught, ()
+        node.body = self._block(node.body)
+        self._caught = outer
+        return node
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        if node.annotation is not None:
+            node.annotation = self._visit_annotation(node.annotation)
+        return node
+
+    def _visit_annotation(self, annotation: ast.expr) -> ast.expr:
+        if self._strings:
+            return annotation
+        outer, self._annotation = self._annotation, True
+        try:
+            return self.visit(annotation)  # type: ignore[no-any-return]
+        finally:
+            self._annotation = outer
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
+        node.decorator_list = [self._decorator(d) for d in node.decorator_list]
+        node.bases = [self.visit(b) for b in node.bases]
+        node.keywords = [self.visit(k) for k in node.keywords]
+        node.body = self._block(node.body)
+        return node
+
+    def _decorator(self, node: ast.expr) -> ast.expr:
+        chain = syntax.chain(node.func if isinstance(node, ast.Call) else node)
+        if chain is None or self._unobserved(chain[0].id) or chain[1][-1:] in (("setter",), ("getter",), ("deleter",)):
+            return self.visit(node)  # type: ignore[no-any-return]
+        origin = self._origin(chain[0].id)
+        number = self._number(node, "d", ".".join((origin or chain[0].id, *chain[1])))
+        return self._helper(DECORATE, node, number, self.visit(node))
+
+    def visit_match_case(self, node: ast.match_case) -> ast.match_case:
+        node.guard = self.visit(node.guard) if node.guard else None
+        node.body = self._block(node.body)
+        return node

@@ -1,0 +1,126 @@
+"""The finishing check of a port, on planted good and bad ports."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from migrate_lens.commands import check as pipeline
+from migrate_lens.model.errors import UsageError
+from migrate_lens.remedies.port.checking import check_text
+
+_GOOD = """
+    import torch
+
+    # TODO(https://example.com/issues/1): remove this workaround after Paddle compat supports torch.fmod
+    # What: torch.fmod is missing
+    # Why now: the kernel needs it
+    # Delete: put torch.fmod back
+    y = x - torch.trunc(x / 3) * 3
+"""
+
+
+_FORM = "remove this workaround after Paddle compat supports torch.fmod"
+
+
+def _rules(text: str, name: str = "pkg/ops.py") -> list[str]:
+    return [c.rule for c in check_text(name, textwrap.dedent(text))]
+
+
+def test_a_finished_port_has_nothing_to_settle() -> None:
+    assert _rules(_GOOD) == []
+
+
+@pytest.mark.parametrize(("text", "rule"), [
+    (f"# TODO(me please): {_FORM}\ny = 1", "todo"),
+    (f"# TODO(): {_FORM}\n# What: a\n# Why now: b\n# Delete: c", "todo"),
+    ("# workaround for paddle\ny = 1", "todo"),
+    ("try:\n    import torch.fx\nexcept Exception:\n    pass", "broad_except"),
+    ("try:\n    y = torch.fmod(x, 2)\nexcept:\n    pass", "broad_except"),
+    ("import paddle as torch", "mechanical_rewrite"),
+    ("import paddle\na = paddle.add(x, y)\nb = paddle.sum(x)\nc = paddle.ones([2])", "mechanical_rewrite"),
+    ("import paddle\na = paddle._C_ops.add(x, y)", "private_api"),
+    ("from paddle.base import core", "private_api"),
+    ("import paddle\npaddle.enable_compat()", "global_compat"),
+    ("import paddle\ny = paddle.ones([2])", "unmarked"),
+], ids=str)  # fmt: skip
+def test_each_rule_can_fail(text: str, rule: str) -> None:
+    assert rule in _rules(text)
+
+
+def test_private_names_of_paddle_in_native_sources_are_named() -> None:
+    assert _rules("auto y = x._PD_GetInner();  // inner\n", "csrc/a.cc") == ["private_api"]
+    assert _rules("auto y = x;  // not x._PD_GetInner()\n", "csrc/a.cc") == []
+
+
+@pytest.mark.parametrize(("text", "name"), [
+    ("import paddle\npaddle.enable_compat()\n", "setup.py"),
+    ("import paddle\npaddle.enable_compat(scope={'mylib'})\n", "pkg/__init__.py"),
+    ("try:\n    import json5\nexcept Exception:\n    pass\n", "pkg/a.py"),
+    ("try:\n    import torch.fx\nexcept ImportError:\n    fx = None\n", "pkg/a.py"),
+    ("# a todo of upstream's own\ny = 1\n", "pkg/a.py"),
+    ("from paddle.utils.cpp_extension import CppExtension\n", "setup.py"),
+])  # fmt: skip
+def test_what_is_allowed(text: str, name: str) -> None:
+    assert _rules(text, name) == []
+
+
+def test_a_comment_in_cpp_is_read_too() -> None:
+    text = "// TODO(jane): remove this workaround after Paddle compat supports at::cumsum\nint x;\n"
+    assert _rules(text, "csrc/a.cc") == ["todo"]
+
+
+def _port(folder: Path) -> Path:
+    def git(*arguments: str) -> None:
+        identity = ("-c", "user.name=t", "-c", "user.email=t@example.com")
+        subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+
+    folder.mkdir()
+    (folder / "ops.py").write_text(
+        "import torch\n\ndef f(x):\n    return torch.fmod(x,3)\n\ndef g(a):\n    return (a+1)\n"
+    )
+    (folder / "setup.py").write_text("from torch.utils import cpp_extension\n")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "upstream")
+    return folder
+
+
+def test_edits_are_sorted_by_layer_and_churn_is_named(tmp_path: Path) -> None:
+    port = _port(tmp_path / "port")
+    (port / "ops.py").write_text(
+        "import torch\n\ndef f(x):\n    return x - torch.trunc(x / 3) * 3\n\ndef g(a):\n    return (a + 1)\n"
+    )
+    (port / "setup.py").write_text("import paddle\npaddle.enable_compat()\nfrom torch.utils import cpp_extension\n")
+    done = pipeline.check(port, "HEAD", tmp_path / "no-state", tmp_path / "issues")
+    assert [(c.path, c.rule) for c in done.complaints] == [("ops.py", "churn")]
+    assert {(h.path, str(h.layer)) for h in done.edits} == {("ops.py", "python_interface"), ("setup.py", "build")}
+
+
+def test_an_unknown_revision_is_a_usage_error(tmp_path: Path) -> None:
+    port = _port(tmp_path / "port")
+    with pytest.raises(UsageError, match="--base nowhere"):
+        pipeline.check(port, "nowhere", tmp_path, tmp_path)
+
+
+def test_a_gap_without_reproduction_is_named(tmp_path: Path) -> None:
+    gap: dict[str, object] = {
+        "id": "torch.fmod:missing_api",
+        "api": "torch.fmod",
+        "symptom": "missing_api",
+        "decision": "issue",
+    }
+    gap |= {"mre": None, "sites": [{"path": "ops.py", "line": 4}]}
+    note = {**gap, "id": "torch._C:missing_api", "api": "torch._C", "decision": "note"}
+    (tmp_path / "report.json").write_text(json.dumps({"gaps": [gap, note]}))
+    (tmp_path / "port").mkdir()
+    done = pipeline.check(tmp_path / "port", "", tmp_path, tmp_path / "issues")
+    assert [(c.path, c.line, c.rule) for c in done.complaints] == [("ops.py", 4, "gap")]
+    record = tmp_path / "issues" / "one" / "mre.json"
+    record.parent.mkdir(parents=True)
+    record.write_text(json.dumps({"api": "torch.fmod", "symptom": "missing_api"}))
+    assert pipeline.check(tmp_path / "port", "", tmp_path, tmp_path / "issues").complaints == ()

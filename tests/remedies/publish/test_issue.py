@@ -1,0 +1,75 @@
+"""Issue bodies: every field is there, in both languages, and a template cannot lose one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from migrate_lens.model.errors import UsageError
+from migrate_lens.remedies.publish.issue import Body, Facts, places, render, title
+from migrate_lens.remedies.publish.verify import _failure
+
+_GAP: dict[str, Any] = {
+    "id": "torch.fmod:missing_api", "api": "torch.fmod", "symptom": "missing_api", "layer": "python_interface",
+    "expected": "exists", "actual": "raises AttributeError",
+}  # fmt: skip
+_FACTS = Facts("3.3.1", "7688495", "2.13.0", "3.11.7", "none", "none", "Linux", "g++ 12")
+_BODY = Body(
+    _GAP, _FACTS, {"mre.py": "import torch\ntorch.fmod\n"}, "mre.py", "python mre.py", "python -c ... mre.py", "", "",
+    "AttributeError: fmod", ("python/paddle/tensor/math.py",), ("test/compat/test_torch_proxy.py",), "",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_body_has_everything(language: str) -> None:
+    text = render(_BODY, language)
+    facts = ("3.3.1", "7688495", "2.13.0", "3.11.7", "g++ 12", "Linux")
+    rest = (
+        "torch.fmod",
+        "python -c ... mre.py",
+        "AttributeError: fmod",
+        "python_interface",
+        "test/compat/test_torch_proxy.py",
+    )
+    assert [part for part in (*facts, *rest) if part not in text] == []
+    assert text.startswith("# [Cross-Ecosystem Custom Op] torch.fmod is missing or inconsistent in Paddle compat layer")
+
+
+def test_an_unknown_language_says_which_there_are() -> None:
+    with pytest.raises(UsageError) as error:
+        render(_BODY, "fr")
+    assert error.value.remedy == "one of en, zh"
+
+
+def test_a_template_of_the_users_own_wins(tmp_path: Path) -> None:
+    (tmp_path / "issue.en.md.j2").write_text("mine: {{ body.gap.api }}\n")
+    assert render(_BODY, "en", tmp_path) == "mine: torch.fmod\n"
+
+
+def test_a_misspelt_field_is_an_error_not_an_empty_line(tmp_path: Path) -> None:
+    (tmp_path / "issue.en.md.j2").write_text("{{ body.gap.apii }}\n")
+    with pytest.raises(UsageError, match="apii"):
+        render(_BODY, "en", tmp_path)
+
+
+def test_behaviour_is_named_in_the_title() -> None:
+    assert "memory sharing of torch.Tensor.expand" in title({"api": "torch.Tensor.expand", "symptom": "alias"})
+
+
+def test_places_follow_the_layer_and_the_frame_that_raised() -> None:
+    files, tests = places({"layer": "python_proxy", "api": "torch.version.cuda"}, "python/paddle/compat/proxy.py")
+    assert files[0] == "python/paddle/compat/proxy.py"
+    assert tests[0] == "test/compat/test_version_cuda.py"
+
+
+@pytest.mark.parametrize(("code", "stderr", "failure"), [
+    (0, "", ""),
+    (-11, "", "SIGSEGV"),
+    (1, 'Traceback (most recent call last):\n  File "mre.py", line 1\nValueError: (Invalid) a\n\nb: c\n', "ValueError"),
+    (1, "Traceback (most recent call last):\n  File \"a\", line 1\nAssertionError\n", "AssertionError"),
+    (3, "no traceback", "exit status 3"),
+])  # fmt: skip
+def test_the_failure_of_a_clean_run(code: int, stderr: str, failure: str) -> None:
+    assert _failure(code, stderr) == failure

@@ -1,0 +1,190 @@
+"""Each format, held against what a reader or another program expects of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import sample_reports as samples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from migrate_lens.model import report as model
+from migrate_lens.model.report import FirstDivergence, Gap, Outcome, Report, Runtime, Stage
+from migrate_lens.reports import FORMATS, text, wording
+
+SCHEMA: dict[str, Any] = json.loads((Path(__file__).parents[1] / "docs" / "report.schema.json").read_text())
+ALL = pytest.mark.parametrize(
+    "report", [samples.HEALTHY, samples.GAPS, samples.BASELINE_FAILED], ids=lambda r: r.verdict
+)
+
+
+def test_a_healthy_library_fits_one_screen() -> None:
+    lines = text.render(samples.HEALTHY).splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+
+
+@ALL
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_lines_stay_within_the_width(report: Report, width: int) -> None:
+    prose = [line for line in text.render(report, width).splitlines() if "migrate-lens" not in line]
+    assert max(map(len, prose)) <= width
+
+
+@ALL
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_a_format_is_a_function_of_the_report(name: str, report: Report) -> None:
+    assert FORMATS[name](report) == FORMATS[name](report)
+    assert FORMATS[name](report).endswith("\n")
+
+
+@pytest.mark.parametrize("name", ["text", "markdown"])
+def test_everything_found_is_shown(name: str) -> None:
+    shown = FORMATS[name](samples.GAPS).replace("\\", "")
+    for part in (
+        "mylib",
+        "torch.segment_reduce:missing_api",
+        "src/mylib/ops.py:41, +2 more",
+        "the name is public in torch",
+        "+1 more line in the JSON report",
+        "UNCLASSIFIED",
+        "ran on both sides",
+        "mre/torch.max.py (not verified)",
+        "reached 143 of 150 calls",
+        "old.py",
+        "syntax error in line 3",
+        "the scope was found in the baseline run",
+        'paddle.enable_compat(scope={"mylib"})',
+        "what was observed",
+        "2 gaps: 1 issue, 1 narrow_scope.",
+        "migrate-lens explain torch.segment_reduce:missing_api",
+    ):
+        assert part in " ".join(shown.split()), part
+
+
+def test_a_failed_baseline_says_so_and_what_to_do() -> None:
+    shown = text.render(samples.BASELINE_FAILED)
+    assert "torch baseline does not run" in shown
+    assert "ImportError: numba" in shown
+    assert "--torch-python" in shown
+    assert "No gaps" not in shown
+
+
+def test_imports_as_the_probe_are_said() -> None:
+    probe = model.Probe(model.ProbeKind.IMPORTS, "imports", modules=("mylib", "mylib.ops"))
+    library = replace(samples.LIBRARY, probes=(probe,), probes_from="imports")
+    shown = text.render(replace(samples.HEALTHY, library=library))
+    assert "2 public modules imported instead" in shown
+    assert "--probe PROGRAM" in shown
+
+
+def test_many_passed_stages_share_a_row_and_failed_ones_do_not() -> None:
+    runs = [samples.stage(Runtime.PADDLE, Stage.RUN, probe=f"examples/e{i}.py") for i in range(40)]
+    bad = samples.stage(Runtime.PADDLE, Stage.RUN, Outcome.CRASHED, "signal 11", probe="examples/bad.py")
+    lines = text.render(replace(samples.HEALTHY, stages=(*samples.HEALTHY.stages, *runs, bad))).splitlines()
+    assert len(lines) <= 24
+    assert any("40 probes" in line or "41 probes" in line for line in lines)
+    assert any("examples/bad.py" in line and "signal 11" in line for line in lines)
+
+
+@pytest.mark.parametrize("name", ["text", "markdown"])
+def test_long_lists_are_cut_and_counted(name: str) -> None:
+    skipped = tuple(model.Skipped(f"f{i}.py", "bad") for i in range(30))
+    whole = [model.TraceSummary(f"e{i}.py", 10, 10, 10, 10) for i in range(30)]
+    cut = model.TraceSummary("cut.py", 9, 8, 7, 7)
+    shown = FORMATS[name](replace(samples.HEALTHY, skipped=skipped, traces=(*whole, cut))).replace("\\", "")
+    assert "f4.py" in shown
+    assert "f5.py" not in shown
+    assert "+25 more in the JSON report" in shown
+    assert "30 probes: reached 300 of 300 calls" in shown
+    assert "cut.py: reached 7 of 9 calls" in shown
+
+
+def test_gaps_of_a_layer_stand_together() -> None:
+    other = replace(samples.MISSING, id="torch.b:missing_api", layer=model.Layer.BUILD)
+    grouped = wording.by_layer([samples.MISSING, other, replace(samples.MISSING, id="torch.c:missing_api")])
+    assert [[gap.id.split(":")[0] for gap in gaps] for _, gaps in grouped] == [
+        ["torch.b"],
+        ["torch.segment_reduce", "torch.c"],
+    ]
+
+
+def test_every_layer_has_a_title() -> None:
+    assert set(wording.LAYERS) == set(model.Layer)
+
+
+@pytest.mark.parametrize("name", ["text", "markdown"])
+def test_what_a_program_printed_cannot_drive_the_terminal(name: str) -> None:
+    nasty = replace(samples.MISSING, actual="\x1b]0;title\x07\x1b[31mred\x1b[0m\r\nnext\x00", expected="a | b `c` <b>")
+    shown = FORMATS[name](replace(samples.GAPS, gaps=(nasty,)))
+    assert not {"\x1b", "\x07", "\x00", "\r"} & set(shown)
+    assert "red next" in shown
+
+
+def test_a_markdown_table_keeps_its_columns() -> None:
+    first = FirstDivergence("torch.a | b", "`x`", "1 | 2", "no\nyes")
+    rows = [line for line in FORMATS["markdown"](replace(samples.GAPS, first=first)).splitlines() if "torch.a" in line]
+    assert [row.replace("\\|", "").count("|") for row in rows] == [5]
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+
+@ALL
+def test_json_follows_its_schema(report: Report) -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validate(json.loads(FORMATS["json"](report)), SCHEMA)
+
+
+def test_json_has_the_keys_of_schema_1() -> None:
+    document = json.loads(FORMATS["json"](samples.GAPS))
+    assert document["schema"] == 1
+    assert document["verdict"] == "gaps"
+    assert document["scope"] == ["mylib"]
+    assert document["environment"]["paddle"]["version"] == "3.3.1"
+    assert document["library"]["build"] == {"kind": "setuptools", "file": "setup.py", "native": True}
+    gap = document["gaps"][0]
+    assert gap["sites"][0] == {"path": "src/mylib/ops.py", "line": 12}
+    assert gap["workaround"] is None
+    assert document["gaps"][1]["workaround"]["verified"] is True
+    assert document["first_divergence"]["torch_path"] == "torch.segment_reduce"
+
+
+@pytest.mark.parametrize(
+    ("where", "enum"),
+    [
+        (("$defs", "gap", "properties", "symptom"), model.Symptom),
+        (("$defs", "gap", "properties", "layer"), model.Layer),
+        (("$defs", "gap", "properties", "category"), model.Category),
+        (("$defs", "gap", "properties", "decision"), model.Decision),
+        (("properties", "stages", "items", "properties", "outcome"), model.Outcome),
+        (("properties", "stages", "items", "properties", "runtime"), model.Runtime),
+        (("properties", "stages", "items", "properties", "stage"), model.Stage),
+    ],
+)
+def test_the_schema_knows_every_value(where: tuple[str, ...], enum: type[StrEnum]) -> None:
+    node: Any = SCHEMA
+    for key in where:
+        node = node[key]
+    assert node["enum"] == [member.value for member in enum]
+
+
+@given(st.text(), st.text(), st.lists(st.text(), max_size=4))
+def test_any_text_gives_valid_documents(actual: str, api: str, evidence: list[str]) -> None:
+    gap: Gap = replace(samples.MISSING, actual=actual, api=api, evidence=tuple(evidence))
+    report = replace(samples.GAPS, gaps=(gap,))
+    assert json.loads(FORMATS["json"](report))["gaps"][0]["actual"] == actual
+    shown = text.render(report)
+    assert all(char.isprintable() or char == "\n" for char in shown)
+    FORMATS["markdown"](report)
+
+
+@given(st.lists(st.lists(st.text(st.characters(codec="ascii", categories=["L"])), min_size=3, max_size=3), min_size=1))
+def test_a_table_never_goes_past_its_width(rows: list[list[str]]) -> None:
+    assert all(len(line) <= 60 for line in text.table([["a", "b", "c"], *rows], 60))
