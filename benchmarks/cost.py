@@ -125,7 +125,7 @@ def models(bench: Bench, path: Path, folder: Path, rounds: int) -> None:
         paths = dict.fromkeys(Runtime, (path.parent.resolve(),))
         setting = Setting(library, paths, (module,), 120.0)
         probe = Probe(ProbeKind.SCRIPT, script.name, script)
-        cells = [ratio(bench, setting, runtime, probe, rounds) for runtime in (Runtime.TORCH, Runtime.PADDLE)]
+        cells = [ratio(bench, setting, runtime, probe, rounds) for runtime in (Runtime.TORCH, Runtime.TARGET)]
         print(f"{row['id']:14} {cells[0]:28} {cells[1]}", flush=True)
 
 
@@ -136,7 +136,7 @@ def whole_programs(bench: Bench, path: Path, rounds: int) -> None:
         file = path.parent / row["file"]
         library = discover(file, [f"{file.stem}:make"])
         setting = Setting(library, dict.fromkeys(Runtime, ()), (file.stem,), 120.0)
-        cells = [program(bench, setting, runtime, rounds) for runtime in (Runtime.TORCH, Runtime.PADDLE)]
+        cells = [program(bench, setting, runtime, rounds) for runtime in (Runtime.TORCH, Runtime.TARGET)]
         print(f"{row['id']:14} {cells[0]:28} {cells[1]}", flush=True)
 
 
@@ -157,7 +157,7 @@ def larger(bench: Bench, folder: Path, rounds: int) -> None:
         script.write_text(textwrap.dedent(PROGRAM).format(module=name, repeats=5))
         setting = Setting(discover(script), dict.fromkeys(Runtime, (folder,)), (name,), 300.0)
         probe = Probe(ProbeKind.SCRIPT, script.name, script)
-        cells = [ratio(bench, setting, runtime, probe, rounds) for runtime in (Runtime.TORCH, Runtime.PADDLE)]
+        cells = [ratio(bench, setting, runtime, probe, rounds) for runtime in (Runtime.TORCH, Runtime.TARGET)]
         print(f"{name:14} {cells[0]:28} {cells[1]}", flush=True)
 
 

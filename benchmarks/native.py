@@ -73,7 +73,7 @@ def builds(library: Library, shelf: Shelf) -> Iterator[tuple[BuildRun, BuildRun,
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         torch = build_library(library, Runtime.TORCH, PYTHON, work, timeout=LIMIT, shelf=shelf)
-        paddle = build_library(library, Runtime.PADDLE, PYTHON, work, timeout=LIMIT, shelf=shelf)
+        paddle = build_library(library, Runtime.TARGET, PYTHON, work, timeout=LIMIT, shelf=shelf)
         yield torch, paddle, work
 
 

@@ -131,7 +131,7 @@ def main() -> int:
         bench = Bench(torch, paddle, folder)
         print("whole run, forward passes alone: | structure | digests | values | structure, bytes a call")
         for subject in subjects(options.models, folder):
-            for runtime in (Runtime.TORCH, Runtime.PADDLE):
+            for runtime in (Runtime.TORCH, Runtime.TARGET):
                 print(
                     f"{subject.name:20} {runtime:7} {row(bench, subject, folder, runtime, options.rounds)}", flush=True
                 )

@@ -16,6 +16,7 @@ from migrate_lens.model.report import Level, Runtime
 from migrate_lens.model.trace import Trace
 from migrate_lens.runs.bench import MAX_BYTES, Steering
 from migrate_lens.runs.in_process import Recording, recording
+from migrate_lens.runs.request import TraceRequest
 
 _HERE = Path(sys.executable)
 
@@ -52,7 +53,7 @@ def trace(
         LensError: the program, a call's name or an interpreter cannot be used, or no call was recorded.
     """
     given = tuple((call, trace_pipeline.encoded(value)) for call, value in (substitute or {}).items())
-    asked = trace_pipeline.Asked(
+    asked = TraceRequest(
         str(program), Path(library), Runtime(runtime), Path(torch_python), Path(paddle_python), tuple(scope), timeout,
         Steering(Level(record), max_bytes, zoom, stop_at, given, gradients), Path(like) if like else None, backward,
     )  # fmt: skip

@@ -29,4 +29,4 @@ def test_a_fixture_has_exactly_its_planted_gaps(name: str, tmp_path: Path) -> No
     passed = {(s.runtime, s.stage) for s in report.stages if s.outcome is Outcome.PASSED}
     assert {(Runtime.TORCH, stage) for stage in (Stage.BUILD, Stage.IMPORT, Stage.RUN)} <= passed
     if not expected:
-        assert {(Runtime.PADDLE, stage) for stage in (Stage.BUILD, Stage.IMPORT, Stage.RUN)} <= passed
+        assert {(Runtime.TARGET, stage) for stage in (Stage.BUILD, Stage.IMPORT, Stage.RUN)} <= passed

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from migrate_lens.audit.guards import guard_of, is_number, literal_of
 from migrate_lens.audit.knowledge import CUSTOM_OP, GROUP, MODULE, PAIRS, TENSOR, result_of
 from migrate_lens.audit.receivers import MARKS, NATIVE, SURE, Receivers
-from migrate_lens.audit.record import GUESS, LIKELY
+from migrate_lens.model.uses import GUESS, LIKELY
 
 STRING = re.compile(r"torch\.\w[\w.]*|\W{0,3}\w*(?:TORCH|Torch|CUDA|NVCC|nvcc|cudart)\w*(?:[=.-]\S*)?")
 WIDEST = 10_000  # elements of a literal list beyond which it is data, not a program

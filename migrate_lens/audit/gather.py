@@ -7,11 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from migrate_lens.audit import reach
-from migrate_lens.audit.record import Scan, Use
 from migrate_lens.audit.tree import role_of
 from migrate_lens.audit.verdicts import Finding, Judge
 from migrate_lens.model.audit import ASKED, AuditGap, Spot
 from migrate_lens.model.report import Category, Decision, Gap, Key, Site, Stage
+from migrate_lens.model.uses import Scan, Use
 
 SURE = {"certain": 1.0, "likely": 0.7, "guess": 0.3}
 REACH = {"import": 1.5, "api": 1.2, "build": 1.1, "module": 0.8, "example": 0.25, "test": 0.2}

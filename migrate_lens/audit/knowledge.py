@@ -5,7 +5,7 @@ Facts about torch, in; a receiver's type, out. No verdict about Paddle is kept h
 
 from __future__ import annotations
 
-from migrate_lens.audit.record import words
+from migrate_lens.model.uses import words
 
 TENSOR = "torch.Tensor"
 CTX = "torch.autograd.function.FunctionCtx"

@@ -6,8 +6,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from migrate_lens.audit.record import CERTAIN, GUESS, LIKELY, Scan, Use, words
 from migrate_lens.audit.source import ignores
+from migrate_lens.model.uses import CERTAIN, GUESS, LIKELY, Scan, Use, words
 
 COMMENT = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]((?:ATen|c10|torch|caffe2)/[^>"\n]+)[>"]', re.MULTILINE)

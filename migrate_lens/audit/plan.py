@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from migrate_lens.audit.gather import Nearness, language
-from migrate_lens.audit.record import Scan
 from migrate_lens.audit.tree import role_of
 from migrate_lens.model.audit import AuditGap, Plan
 from migrate_lens.model.report import Layer, Symptom
+from migrate_lens.model.uses import Scan
 
 ORDER = (Layer.BUILD, Layer.PYTHON_PROXY, Layer.CPP_API, Layer.OP_REGISTRY, Layer.PYTHON_INTERFACE)
 DSL = frozenset(("triton", "cutlass", "tilelang", "tvm", "tvm_ffi", "cupy", "numba"))

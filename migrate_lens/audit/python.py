@@ -12,8 +12,8 @@ from migrate_lens.audit.expressions import Expressions, Handler
 from migrate_lens.audit.guards import guard_of, guard_of_try
 from migrate_lens.audit.knowledge import CTX, CUSTOM_OP, TENSOR
 from migrate_lens.audit.receivers import LAYER, NATIVE, Class
-from migrate_lens.audit.record import LIKELY, Scan
 from migrate_lens.audit.source import exports, ignores, import_span, parse
+from migrate_lens.model.uses import LIKELY, Scan
 
 DEEPEST = 6_000  # Python frames: deep nesting is read, endless nesting is a reason to skip
 NATIVE_MODULE = re.compile(r"(?:[\w.]+\.)?(?:_C|_ext|_cuda|_kernels|\w+_(?:cpp|cuda|ext|C))")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from migrate_lens.audit.record import Scan
 from migrate_lens.audit.tree import role_of
+from migrate_lens.model.uses import Scan
 
 
 class Modules:

@@ -9,10 +9,10 @@ from pathlib import Path
 from migrate_lens.audit import reach
 from migrate_lens.audit.native import scan_cmake, scan_native, scan_pyproject
 from migrate_lens.audit.python import scan_python
-from migrate_lens.audit.record import Scan
 from migrate_lens.audit.source import ignores
 from migrate_lens.audit.store import Store
 from migrate_lens.audit.tree import Source, Tree
+from migrate_lens.model.uses import Scan
 
 FROM = re.compile(rb"^([ \t]*)from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]*(\([^)]*\)|[^\n#;]*)", re.MULTILINE)
 PLAIN = re.compile(rb"^([ \t]*)import[ \t]+([\w., \t]+)", re.MULTILINE)

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from migrate_lens.audit.knowledge import ATTRIBUTES, DISTINCTIVE, DTYPES, GROUP, MODULE, TENSOR
-from migrate_lens.audit.record import CERTAIN, GUESS, LIKELY, Use
+from migrate_lens.model.uses import CERTAIN, GUESS, LIKELY, Use
 
 SURE = {"=": CERTAIN, "~": LIKELY, "?": GUESS}
 MARKS = frozenset(SURE)

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from migrate_lens.audit import annotations as typing_reader
-from migrate_lens.audit import expressions, guards, knowledge, native, python, receivers, record, source
-from migrate_lens.audit.record import Scan, from_plain
+from migrate_lens.audit import expressions, guards, knowledge, native, python, receivers, source
+from migrate_lens.model import uses
+from migrate_lens.model.uses import Scan, from_plain
 
 Rows = dict[str, tuple[Any, ...]]
-SCANNERS = (typing_reader, expressions, guards, knowledge, native, python, receivers, record, source)
+SCANNERS = (typing_reader, expressions, guards, knowledge, native, python, receivers, source, uses)
 
 
 def stamp() -> str:

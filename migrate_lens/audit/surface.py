@@ -11,7 +11,6 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -20,6 +19,7 @@ from typing import Any
 
 from migrate_lens.cpp import headers
 from migrate_lens.model.errors import RuntimeUnavailable, StateError
+from migrate_lens.model.progress import Progress
 from migrate_lens.shipped import PACKAGE
 
 SCHEMA = 1
@@ -29,8 +29,6 @@ IDENTITY = re.compile(r"^(?:__version__|git_version|full_version|commit)\b[^=]*=
 KEPT_CLASSES = ("Tensor", "TensorBase", "Library", "CUDAStream", "Stream", "Event", "TensorOptions", "Scalar")
 # Constants and constructors that macros make: a header scanner cannot see them, so their absence says nothing.
 MACRO_MADE = re.compile(r"k[A-Z]\w*|[A-Z]+_?[A-Z0-9_]*")
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +163,7 @@ def load(file: Path) -> Surface:
     raise StateError(f"{file} is not a surface of schema {SCHEMA}", "save a new one with: audit --save-surface FILE")
 
 
-def installed(torch_python: Path, paddle_python: Path, cache: Path, say: Say) -> Surface:
+def installed(torch_python: Path, paddle_python: Path, cache: Path, say: Progress) -> Surface:
     """The surface of the frameworks that two interpreters have, asked once per version."""
     identity = [identity_of(torch_python, 0), identity_of(paddle_python, 1)]
     for python, name, found in ((torch_python, "torch", identity[0]), (paddle_python, "Paddle", identity[1])):

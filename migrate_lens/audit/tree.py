@@ -18,9 +18,9 @@ from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from migrate_lens.audit.record import words
 from migrate_lens.model.errors import LibraryError
 from migrate_lens.model.report import Skipped
+from migrate_lens.model.uses import words
 
 LANGUAGES = {
     ".py": "python",

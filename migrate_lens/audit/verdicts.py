@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from migrate_lens.audit.record import Use, words
 from migrate_lens.audit.surface import Answer, Surface
 from migrate_lens.model.audit import ASKED, RULE
 from migrate_lens.model.report import Category, Decision, Key, Layer, Symptom
+from migrate_lens.model.uses import Use, words
 from migrate_lens.rulebook.audit import PRIVATE, Rule, RuleSet
 
 NAMED = words("import read call method attribute base decorator isinstance getattr annotation attr")

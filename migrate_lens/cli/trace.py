@@ -13,8 +13,8 @@ from migrate_lens.model.errors import UsageError
 from migrate_lens.model.report import Level, Runtime
 
 if TYPE_CHECKING:
-    from migrate_lens.commands.trace import Asked
     from migrate_lens.model.trace import Trace
+    from migrate_lens.runs.request import TraceRequest
 
 OK, FOUND = 0, 1
 FORMATS = ("text", "json")
@@ -81,6 +81,7 @@ def trace(
     CALL is a number, a name or a place: 12, torch.relu, torch.relu#3, model.py:7, model.py:7#3.
     """
     from migrate_lens.commands import trace as pipeline
+    from migrate_lens.runs.request import TraceRequest
 
     _known(format)
     steering = pipeline.Steering(
@@ -89,7 +90,7 @@ def trace(
     options = config.load(
         library, scope=scope or (), torch_python=torch_python, paddle_python=paddle_python, timeout=timeout
     )
-    asked = pipeline.Asked(
+    asked = TraceRequest(
         program, library, runtime, options.torch_python, options.paddle_python, options.scope, options.timeout,
         steering, like, backward,
     )  # fmt: skip
@@ -102,7 +103,7 @@ def _known(name: str) -> None:
         raise UsageError(f"--format: no format {name!r}", f"one of {', '.join(FORMATS)}")
 
 
-def _recorded(asked: Asked, replay: str, validate: bool, output: Path | None, format: str) -> int:
+def _recorded(asked: TraceRequest, replay: str, validate: bool, output: Path | None, format: str) -> int:
     """A trace file is shown, or calls of it are made again."""
     from migrate_lens.commands import trace as pipeline
     from migrate_lens.reports import trace_json, trace_text
@@ -119,7 +120,7 @@ def _recorded(asked: Asked, replay: str, validate: bool, output: Path | None, fo
     return _replayed(asked, found, replay, format)
 
 
-def _replayed(asked: Asked, found: Trace, replay: str, format: str) -> int:
+def _replayed(asked: TraceRequest, found: Trace, replay: str, format: str) -> int:
     from migrate_lens.commands import trace as pipeline
     from migrate_lens.reports import trace_json, trace_text
 
@@ -128,7 +129,7 @@ def _replayed(asked: Asked, found: Trace, replay: str, format: str) -> int:
     return FOUND if any(j.verdict in ("operator", "not reproduced") for j in judged) else OK
 
 
-def _ran(asked: Asked, replay: str, validate: bool, output: Path | None, format: str) -> int:
+def _ran(asked: TraceRequest, replay: str, validate: bool, output: Path | None, format: str) -> int:
     from migrate_lens.commands import trace as pipeline
     from migrate_lens.reports import trace_json, trace_text
     from migrate_lens.runs.limits import limits
@@ -171,10 +172,11 @@ def doctor(
     from migrate_lens.commands import trace as pipeline
     from migrate_lens.doctor import examine as examination
     from migrate_lens.reports import trace_json, trace_text
+    from migrate_lens.runs.request import TraceRequest
 
     _known(format)
     options = config.load(Path(), torch_python=torch_python, paddle_python=paddle_python)
-    asked = pipeline.Asked(
+    asked = TraceRequest(
         "", Path(), Runtime.TORCH, options.torch_python, options.paddle_python, (), 60.0, pipeline.Steering()
     )  # fmt: skip
     found = examination.examine(asked, terminal.progress())

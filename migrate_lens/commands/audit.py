@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +16,7 @@ import typer
 
 from migrate_lens import state
 from migrate_lens.model.errors import StateError, UsageError
+from migrate_lens.model.progress import Progress
 
 if TYPE_CHECKING:
     from migrate_lens.audit.surface import Surface
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "json", "md", "markdown", "sarif")
 FAIL_ON = ("any", "import", "asked", "none")
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class AuditOptions:
     cache: bool = True
 
 
-def run(options: AuditOptions, say: Say) -> tuple[str, int]:
+def run(options: AuditOptions, say: Progress) -> tuple[str, int]:
     """Audit every path; the text to show (empty if it went to a file) and the exit code."""
     for name, value, known in (("--format", options.format, FORMATS), ("--fail-on", options.fail_on, FAIL_ON)):
         if value not in known:
@@ -77,7 +76,7 @@ def run(options: AuditOptions, say: Say) -> tuple[str, int]:
     return shown, exit_code(report, options.fail_on)
 
 
-def surface_of(options: AuditOptions, say: Say) -> Surface:
+def surface_of(options: AuditOptions, say: Progress) -> Surface:
     """A saved surface, or what the interpreters have."""
     from migrate_lens.audit import surface
 
@@ -176,7 +175,7 @@ def write(path: Path, text: str) -> None:
         raise StateError(f"cannot write {path}: {error.strerror}", "name another file") from error
 
 
-def register(app: typer.Typer, show: Say, say: Say) -> None:
+def register(app: typer.Typer, show: Progress, say: Progress) -> None:
     """Add ``audit`` to a command line; its return value is the exit code."""
 
     @app.command()

@@ -6,7 +6,7 @@ import json
 import platform
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from migrate_lens.diagnosis.investigate import Investigation, baseline, investig
 from migrate_lens.diagnosis.kernels.pin import Kernels
 from migrate_lens.diagnosis.lower_operators import beneath
 from migrate_lens.discovery.discover import discover
+from migrate_lens.model.progress import Progress
 from migrate_lens.model.report import (
     Environment,
     Finding,
@@ -39,7 +40,6 @@ from migrate_lens.runs.bench import Bench, Run, Setting
 from migrate_lens.runs.worker import Worker
 from migrate_lens.state import TRACES, cache_folder, waiting, write
 
-Progress = Callable[[str], None]
 INDEX = "index.json"
 
 
@@ -152,7 +152,7 @@ class _Climb:
             return ours.result.outcome is Outcome.SKIPPED
         self.progress("build: under paddle")
         theirs = ladder.build_library(
-            library, Runtime.PADDLE, options.paddle_python, self.folder, timeout=options.timeout, shelf=shelf
+            library, Runtime.TARGET, options.paddle_python, self.folder, timeout=options.timeout, shelf=shelf
         )
         self.stages.append(theirs.result)
         self.progress("build: looking at every unit")
@@ -169,7 +169,7 @@ class _Climb:
         return True
 
     def _pythons(self) -> dict[Runtime, Path]:
-        return {Runtime.TORCH: self.options.torch_python, Runtime.PADDLE: self.options.paddle_python}
+        return {Runtime.TORCH: self.options.torch_python, Runtime.TARGET: self.options.paddle_python}
 
     def _compiled_while_running(self) -> None:
         """What compilers met while the program ran says more than the exception that a loader ended in."""
@@ -192,8 +192,8 @@ class _Climb:
             shown = ladder.without_libraries(ours, self.folder / "unbuilt")
         paths = {
             Runtime.TORCH: _folders(ours),
-            Runtime.PADDLE: _folders(shown),
-            Runtime.PADDLE_GLOBAL: _folders(shown),
+            Runtime.TARGET: _folders(shown),
+            Runtime.TARGET_GLOBAL: _folders(shown),
         }
         built, other = _extensions(ours), _extensions(theirs)
         self.setting = replace(self.setting, paths=paths, unbuilt=tuple(sorted(built - other)))
@@ -272,7 +272,7 @@ class _Climb:
         self.first = self.first or done.first
         if done.summary is not None:
             self.traces.append(done.summary)
-        target = self.setting.paths[Runtime.PADDLE] or ((self.jit.made(Runtime.PADDLE),) if self.jit else ())
+        target = self.setting.paths[Runtime.TARGET] or ((self.jit.made(Runtime.TARGET),) if self.jit else ())
         for finding in done.findings:
             self._add(finding, target[0] if target else None)
 

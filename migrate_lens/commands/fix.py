@@ -14,11 +14,11 @@ from typing import Any
 
 from migrate_lens import state
 from migrate_lens.classify.decide import after_trial
-from migrate_lens.commands.issue import Progress, laboratory
 from migrate_lens.model.errors import StateError, UsageError
+from migrate_lens.model.progress import Progress
 from migrate_lens.programs.synthesis import Recording
 from migrate_lens.remedies import kept
-from migrate_lens.remedies.bench_lab import BenchLab
+from migrate_lens.remedies.bench_lab import BenchLab, laboratory
 from migrate_lens.remedies.fix import bridges
 from migrate_lens.remedies.fix.branches import KIND as FEATURE_GATE
 from migrate_lens.remedies.fix.branches import gates

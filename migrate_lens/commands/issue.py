@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,9 +11,10 @@ from typing import Any
 
 from migrate_lens import state
 from migrate_lens.model.errors import StateError, UsageError
-from migrate_lens.programs.synthesis import Recording, recording
+from migrate_lens.model.progress import Progress
+from migrate_lens.programs.synthesis import Recording
 from migrate_lens.remedies import kept
-from migrate_lens.remedies.bench_lab import NAME, BenchLab
+from migrate_lens.remedies.bench_lab import NAME, BenchLab, laboratory
 from migrate_lens.remedies.publish import issue as bodies
 from migrate_lens.remedies.publish.cleanroom import CleanRoom
 from migrate_lens.remedies.publish.machine import facts
@@ -25,11 +24,7 @@ from migrate_lens.remedies.reproduce import scoping
 from migrate_lens.remedies.reproduce.native import MAIN
 from migrate_lens.remedies.reproduce.native_reproduce import NATIVE_LAYERS, projects, verified
 from migrate_lens.remedies.reproduce.reproduce import LONGEST, NotReproduced, Reproduced, length, reproduce
-from migrate_lens.runs.bench import Bench
-from migrate_lens.runs.store import load as load_trace
-from migrate_lens.runs.worker import Worker
 
-Progress = Callable[[str], None]
 WRITTEN, SHOWN, KNOWN, NOTE, FAILED = "written", "shown", "already emitted", "note", "not reproduced"
 
 
@@ -244,19 +239,6 @@ def raised_in(gap: Mapping[str, Any]) -> str:
         if found and place.startswith("paddle/"):
             return f"python/{place.split(':')[0]}"
     return ""
-
-
-@contextmanager
-def laboratory(diagnosis: kept.Diagnosis) -> Iterator[tuple[BenchLab, tuple[Recording, ...]]]:
-    """Warm workers with the interpreters of the last diagnosis, and its recordings."""
-    with (
-        tempfile.TemporaryDirectory(prefix="migrate-lens-", ignore_cleanup_errors=True) as name,
-        Worker(diagnosis.python("torch"), "torch") as torch,
-        Worker(diagnosis.python("paddle"), "paddle", keep_torch=diagnosis.index["keep_torch"]) as paddle,
-    ):
-        torch.environment(), paddle.environment()
-        with BenchLab(Bench(torch, paddle, Path(name)), Path(name)) as lab:
-            yield lab, tuple(recording(load_trace(path)) for path in diagnosis.traces)
 
 
 def as_json(done: Sequence[Done]) -> str:

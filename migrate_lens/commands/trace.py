@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import ast
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,51 +13,22 @@ from migrate_lens import state
 from migrate_lens.compare.comparison import Comparison, compare
 from migrate_lens.discovery.discover import discover
 from migrate_lens.model.errors import LibraryError, UsageError
+from migrate_lens.model.progress import Progress
 from migrate_lens.model.report import Level, Library, Probe, Runtime
 from migrate_lens.model.trace import Event, Trace
-from migrate_lens.model.value import SCALARS, Difference, Encoded, tensors
+from migrate_lens.model.value import SCALARS, Encoded, tensors
 from migrate_lens.protocol.journal import is_trace
 from migrate_lens.protocol.selector import Counter, parse
-from migrate_lens.runs.bench import Bench, Steering
-from migrate_lens.runs.replay import CANNOT, UNPREPARED, Became, Replayer, alone, disagrees, replayable
+from migrate_lens.runs.bench import Steering
+from migrate_lens.runs.replay import CANNOT, UNPREPARED, Became, Judged, Replayer, alone, disagrees, replayable
+from migrate_lens.runs.request import TraceRequest, workers
 from migrate_lens.runs.store import load
 from migrate_lens.runs.tracer import Tracer, Validation
-from migrate_lens.runs.worker import Worker
 
-Progress = Callable[[str], None]
 SUFFIX = ".trace"
 _REPLAY_BYTES = 1 << 26
 _MAKE = "migrate-lens trace PROGRAM -o FILE makes one"
 _LIST = "migrate-lens trace PROGRAM lists its calls"
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a trace was asked to be of.
-
-    Attributes:
-        program: a script, ``package.module:callable``, a pytest file or node.
-        folder: where a program that is no file is looked for.
-        runtime: where it runs.
-        torch_python: interpreter of the torch side.
-        paddle_python: interpreter of the Paddle side.
-        scope: where Paddle answers; empty means the program's own modules.
-        timeout: seconds that the run may take.
-        steering: what is recorded, and done at chosen calls.
-        like: a trace of the same program, whose random draws and parameters this run gets.
-        backward: differentiate the program's result at its end.
-    """
-
-    program: str
-    folder: Path
-    runtime: Runtime
-    torch_python: Path
-    paddle_python: Path
-    scope: tuple[str, ...]
-    timeout: float
-    steering: Steering
-    like: Path | None = None
-    backward: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,28 +37,6 @@ class Recorded:
 
     trace: Trace
     validation: Validation | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """One recorded call, made again alone on its recorded inputs.
-
-    Attributes:
-        number: which, from 1.
-        event: the recording.
-        cannot: why it cannot be made alone; the rest is empty then.
-        sides: by runtime, what became of it.
-        differs: by runtime, how that differs from the recording.
-        verdict: ``cannot``, ``not reproduced`` (the runtime of the recording gives something else), ``operator``
-            (the other runtime differs on equal inputs), or ``inputs`` (it agrees: a difference in the program came in).
-    """
-
-    number: int
-    event: Event
-    cannot: str
-    sides: tuple[tuple[Runtime, Became], ...]
-    differs: tuple[tuple[Runtime, Difference], ...]
-    verdict: str
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -132,7 +78,7 @@ def diff(left: Path, right: Path) -> Comparison:
 # -- one run -----------------------------------------------------------------------------------------------------------
 
 
-def trace(asked: Asked, output: Path | None, progress: Progress, *, validate: bool = False) -> Recorded:
+def trace(asked: TraceRequest, output: Path | None, progress: Progress, *, validate: bool = False) -> Recorded:
     """Run a program in one runtime and record it; the file is kept at ``output``.
 
     Raises:
@@ -144,7 +90,7 @@ def trace(asked: Asked, output: Path | None, progress: Progress, *, validate: bo
     _together(asked, validate)
     if output is not None:
         _check_output(output)
-    with benched(asked, (asked.runtime,)) as bench:
+    with workers(asked, (asked.runtime,)) as bench:
         tracer = Tracer(bench, asked.runtime, _scope(asked, library, like), asked.timeout, backward=asked.backward)
         progress(f"{probe.spec} under {asked.runtime}")
         run = tracer.run(library, probe, asked.steering, asked.like)
@@ -163,7 +109,7 @@ def trace(asked: Asked, output: Path | None, progress: Progress, *, validate: bo
         return Recorded(run.trace, tracer.checked(library, probe, run.trace))
 
 
-def _together(asked: Asked, validate: bool) -> None:
+def _together(asked: TraceRequest, validate: bool) -> None:
     """See that what was asked for goes together."""
     steering = asked.steering
     chosen = [f"--{n}" for n in ("zoom", "stop_at", "substitute") if getattr(steering, n)]
@@ -181,13 +127,13 @@ def _check_output(output: Path) -> None:
         raise UsageError(f"{output} is no trace, and is not overwritten", "name another file")
 
 
-def with_values(asked: Asked) -> Asked:
+def with_values(asked: TraceRequest) -> TraceRequest:
     """The same, with results kept whole, as calls that are made again need them."""
     steering = replace(asked.steering, level=Level.VALUES, max_bytes=max(asked.steering.max_bytes, _REPLAY_BYTES))
     return replace(asked, steering=steering)
 
 
-def _program(asked: Asked) -> tuple[Library, Probe]:
+def _program(asked: TraceRequest) -> tuple[Library, Probe]:
     path = Path(asked.program)
     if asked.program.endswith(".py") and path.is_file():
         library = discover(path)
@@ -198,7 +144,7 @@ def _program(asked: Asked) -> tuple[Library, Probe]:
     return library, library.probes[0]
 
 
-def _scope(asked: Asked, library: Library, like: Trace | None) -> tuple[str, ...]:
+def _scope(asked: TraceRequest, library: Library, like: Trace | None) -> tuple[str, ...]:
     """What was asked for; else what was seen to import torch; else the library's packages or a script's neighbours."""
     if asked.scope:
         return asked.scope
@@ -206,20 +152,6 @@ def _scope(asked: Asked, library: Library, like: Trace | None) -> tuple[str, ...
     beside = library.script.parent.glob("*.py") if library.script else ()
     names = {*seen, *library.packages, *(p.stem for p in beside if p != library.script)}
     return tuple(sorted(n for n in names if n.isidentifier()))
-
-
-@contextmanager
-def benched(asked: Asked, runtimes: Sequence[Runtime]) -> Iterator[Bench]:
-    """Workers for some runtimes, and a private folder that is gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="migrate-lens-", ignore_cleanup_errors=True) as name:
-        torch = Worker(asked.torch_python, "torch") if Runtime.TORCH in runtimes else None
-        paddle = Worker(asked.paddle_python, "paddle") if set(runtimes) - {Runtime.TORCH} else None
-        try:
-            yield Bench(torch, paddle, Path(name))
-        finally:
-            for worker in (torch, paddle):
-                if worker is not None:
-                    worker.close()
 
 
 def _selectors(steering: Steering) -> None:
@@ -318,7 +250,7 @@ def encoded(value: Any) -> Encoded:
 # -- calls made again --------------------------------------------------------------------------------------------------
 
 
-def replay(trace: Trace, call: str, asked: Asked, progress: Progress) -> tuple[Judged, ...]:
+def replay(trace: Trace, call: str, asked: TraceRequest, progress: Progress) -> tuple[Judged, ...]:
     """Make recorded calls again, each alone, under torch and under Paddle.
 
     Args:
@@ -332,10 +264,10 @@ def replay(trace: Trace, call: str, asked: Asked, progress: Progress) -> tuple[J
     wanted = numbers(trace, call)
     able, unable = replayable(trace, wanted)
     home = Runtime(trace.about.get("runtime", "torch"))
-    other = Runtime.PADDLE_GLOBAL if home is Runtime.TORCH else Runtime.TORCH
+    other = Runtime.TARGET_GLOBAL if home is Runtime.TORCH else Runtime.TORCH
     sides: dict[Runtime, dict[int, Became]] = {home: {}, other: {}}
     if able:
-        with benched(asked, (home, other)) as bench:
+        with workers(asked, (home, other)) as bench:
             replayer = Replayer(bench, alone(_nothing(asked)))
             for runtime in sides:
                 progress(f"{len(able)} calls alone under {runtime}")
@@ -345,10 +277,10 @@ def replay(trace: Trace, call: str, asked: Asked, progress: Progress) -> tuple[J
 
 def _global(runtime: Runtime) -> Runtime:
     """A call alone is no module that a scope could name."""
-    return runtime if runtime is Runtime.TORCH else Runtime.PADDLE_GLOBAL
+    return runtime if runtime is Runtime.TORCH else Runtime.TARGET_GLOBAL
 
 
-def _nothing(asked: Asked) -> Library:
+def _nothing(asked: TraceRequest) -> Library:
     folder = asked.folder.resolve()
     return Library(
         root=folder, name="replay", script=None, import_root=folder, packages=(), modules=(), build=None,
@@ -371,6 +303,16 @@ def _judged(number: int, event: Event, cannot: str, home: Runtime, sides: dict[R
 
 
 __all__ = [
-    "SUFFIX", "Asked", "Judged", "Recorded", "Steering", "Trace", "diff", "opened", "replay", "substitution", "trace",
+    "SUFFIX",
+    "Judged",
+    "Recorded",
+    "Steering",
+    "Trace",
+    "TraceRequest",
+    "diff",
+    "opened",
+    "replay",
+    "substitution",
+    "trace",
     "with_values",
 ]  # fmt: skip

@@ -55,7 +55,7 @@ class Trial:
         """A healed run with some nodes left as Paddle has them, or not called."""
         return self.bench.run(
             self.setting,
-            Runtime.PADDLE,
+            Runtime.TARGET,
             self.probe,
             reference=self.base,
             heal="all",

@@ -8,7 +8,7 @@ that one difference left in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from migrate_lens.compare.align import counts
@@ -21,6 +21,7 @@ from migrate_lens.compare.scope import leaks
 from migrate_lens.compare.steady import Luck, luck
 from migrate_lens.diagnosis.causes import Trial, as_shown, is_unhashable, pin_backward, promote
 from migrate_lens.diagnosis.effects import reaching
+from migrate_lens.model.progress import Progress
 from migrate_lens.model.report import (
     Fact,
     Finding,
@@ -43,7 +44,6 @@ from migrate_lens.runs.bench import Bench, Run, Setting
 _DEATHS = 8
 _PUBLIC = ("", ".Tensor", ".nn", ".nn.functional", ".linalg", ".special", ".fft", ".utils", ".autograd", ".incubate")
 _PRIVATE = ("._C_ops", ".base.core", ".framework.core")
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def investigate(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base
     progress(f"{stage}: {probe.spec} under paddle")
     heal = "draws" if observed else "none"
     reference = base if observed else None
-    natural = bench.run(setting, Runtime.PADDLE, probe, reference=reference, heal=heal, observe=observed)
+    natural = bench.run(setting, Runtime.TARGET, probe, reference=reference, heal=heal, observe=observed)
     differs = disagreement(base.trace.ending, natural.trace.ending)
     found = list(divergences(base.trace, natural.trace)) if observed else []
     done = _stage(natural, stage, probe, differs)
@@ -168,7 +168,7 @@ def _global_too(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base
     in_part = natural.trace.ending.how == "parts" and differs is not None
     if not (_failed(natural) or in_part) or natural.fate.timed_out or natural.died:
         return (), ()
-    run = bench.run(setting, Runtime.PADDLE_GLOBAL, probe, reference=base, heal="draws")
+    run = bench.run(setting, Runtime.TARGET_GLOBAL, probe, reference=base, heal="draws")
     other = disagreement(base.trace.ending, run.trace.ending)
     result = _stage(run, stage, probe, other)
     if other is not None:
@@ -246,7 +246,7 @@ def _keep_going(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base
     skip: list[str] = []
     deaths: list[Finding] = []
     while True:
-        run = bench.run(setting, Runtime.PADDLE, probe, reference=base, heal="all", skip=skip, hashable=hashable)
+        run = bench.run(setting, Runtime.TARGET, probe, reference=base, heal="all", skip=skip, hashable=hashable)
         place = run.trace.in_flight
         if not (run.died or run.fate.timed_out) or place is None or len(deaths) == _DEATHS:
             return run, deaths, tuple(skip)
@@ -279,7 +279,7 @@ def _with_kinds(bench: Bench, setting: Setting, findings: Sequence[Finding]) -> 
         return list(findings)
     others = sorted({name for f in absent for name in _counterparts(f.key.api)})
     ours = bench.ask(setting, Runtime.TORCH, names)
-    theirs = bench.ask(setting, Runtime.PADDLE_GLOBAL, [*names, *others])
+    theirs = bench.ask(setting, Runtime.TARGET_GLOBAL, [*names, *others])
     return [_kinded(f, ours, theirs) if f in absent else f for f in findings]
 
 

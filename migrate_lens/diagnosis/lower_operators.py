@@ -50,7 +50,7 @@ def _said(bench: Bench, setting: Setting, trace: Trace, number: int) -> str:
     if not able:
         return ""
     replayer = Replayer(bench, alone(setting.library))
-    made = [replayer.make(able, side, zoom=True).get(number) for side in (Runtime.TORCH, Runtime.PADDLE_GLOBAL)]
+    made = [replayer.make(able, side, zoom=True).get(number) for side in (Runtime.TORCH, Runtime.TARGET_GLOBAL)]
     ours, theirs = ((b.ops if b is not None and b.how == VALUE else ()) for b in made)
     if not ours or not theirs:
         return ""

@@ -5,14 +5,15 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from migrate_lens.commands.trace import Asked, benched
 from migrate_lens.doctor.cells import CELLS, Tried, asking, run
 from migrate_lens.model.errors import RuntimeUnavailable
+from migrate_lens.model.progress import Progress
 from migrate_lens.model.report import Environment, Runtime
+from migrate_lens.runs.request import TraceRequest, workers
 from migrate_lens.runs.tracer import Capability, Tracer
 
 _SCOPE = ("program",)
@@ -55,16 +56,16 @@ class Health:
         return all(s.environment and all(t.honest for t in s.tried) for s in self.sides)
 
 
-def examine(asked: Asked, progress: Callable[[str], None]) -> Health:
+def examine(asked: TraceRequest, progress: Progress) -> Health:
     """Start each runtime and try every cell on it."""
     sides = tuple(_side(asked, runtime, progress) for runtime in Runtime)
     return Health(sides, platform.platform(), _compiler())
 
 
-def _side(asked: Asked, runtime: Runtime, progress: Callable[[str], None]) -> Side:
+def _side(asked: TraceRequest, runtime: Runtime, progress: Progress) -> Side:
     progress(f"{len(CELLS)} checks under {runtime}")
     try:
-        with benched(asked, (runtime,)) as bench:
+        with workers(asked, (runtime,)) as bench:
             environment = bench.environment(runtime)
             tracer = Tracer(bench, runtime, _SCOPE, asked.timeout)
             with asking(tracer) as ask:

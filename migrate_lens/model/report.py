@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from migrate_lens.model import target
+
 
 class Symptom(StrEnum):
     """How a gap shows. The list is closed: a report never holds another one."""
@@ -64,11 +66,11 @@ class Decision(StrEnum):
 
 
 class Runtime(StrEnum):
-    """A way of answering ``import torch``: real torch, scoped compat, or global compat."""
+    """A way of answering ``import torch``: real torch, or the target by scoped or by global compat."""
 
     TORCH = "torch"
-    PADDLE = "paddle"
-    PADDLE_GLOBAL = "paddle-global"
+    TARGET = target.TARGET.name
+    TARGET_GLOBAL = f"{target.TARGET.name}-global"
 
 
 class Level(StrEnum):

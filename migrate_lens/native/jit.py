@@ -26,7 +26,7 @@ from migrate_lens.native.workplace import describe
 
 LOADERS = frozenset(f"torch.utils.cpp_extension.{name}" for name in ("load", "load_inline"))
 GENERATED = "generated"
-SIDES = (Runtime.TORCH, Runtime.PADDLE)
+SIDES = (Runtime.TORCH, Runtime.TARGET)
 NEAR = 3
 _AROUND = re.compile(
     r"#include <torch/(?:extension|types)\.h>$|PYBIND11_MODULE\(TORCH_EXTENSION_NAME, m\) \{$"
@@ -56,7 +56,7 @@ class JustInTime:
     def environ(self) -> dict[Runtime, dict[str, str]]:
         """The variables of a run, by runtime: compilers that are recorded, and a private place for what they make."""
         sides = {side: self._environ(side) for side in SIDES}
-        return {**sides, Runtime.PADDLE_GLOBAL: sides[Runtime.PADDLE]}
+        return {**sides, Runtime.TARGET_GLOBAL: sides[Runtime.TARGET]}
 
     def _environ(self, side: Runtime) -> dict[str, str]:
         place = self.work / f"jit-{side}"
@@ -87,7 +87,7 @@ class JustInTime:
         moves = {str(self.made(side)): str(root / GENERATED) for side in SIDES} | {str(self.library.root): str(root)}
         torch, paddle = (_as_build(side, [_moved(call, moves) for call in calls[side]], root) for side in SIDES)
         found = compare_builds(
-            self.library, torch, paddle, self.pythons[Runtime.PADDLE], self.work / "jit-checks", self.timeout
+            self.library, torch, paddle, self.pythons[Runtime.TARGET], self.work / "jit-checks", self.timeout
         )
         own = [finding for finding in found.findings if not _of_the_loader(finding, root)]
         return replace(found, findings=tuple(self._in_python(finding, root) for finding in own))

@@ -123,6 +123,6 @@ def paddle_flags(python: Path, work: Path) -> tuple[str, ...]:
     place.source.mkdir()
     (place.source / "setup.py").write_text(TEMPLATE, encoding="utf-8")
     (place.source / "template.cc").write_text("", encoding="utf-8")
-    env: Mapping[str, str] = environment(place, Runtime.PADDLE, python, describe(python, place.root), dry=True)
+    env: Mapping[str, str] = environment(place, Runtime.TARGET, python, describe(python, place.root), dry=True)
     run_bounded([python, "setup.py", "build_ext", "--inplace"], cwd=place.source, env=env, timeout=120)
     return next((flags(call) for call in read_calls(place.calls) if call.compiles), ())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -13,8 +14,12 @@ from migrate_lens.classify import classify
 from migrate_lens.diagnosis.investigate import baseline, investigate
 from migrate_lens.model.report import Library, Outcome, Probe, ProbeKind, Runtime, Stage
 from migrate_lens.model.trace import Ending
+from migrate_lens.programs.synthesis import Recording, recording
+from migrate_lens.remedies import kept
 from migrate_lens.remedies.lab import Side, Trial
 from migrate_lens.runs.bench import Bench, Run, Setting
+from migrate_lens.runs.store import load as load_trace
+from migrate_lens.runs.worker import Worker
 
 TIMEOUT = 20.0
 NAME = "mre.py"
@@ -57,7 +62,7 @@ class BenchLab:
         known = self._known.get(source)
         if known is None:
             self._file.write_text(source, encoding="utf-8")
-            theirs = self._threads.submit(self._side, Runtime.PADDLE_GLOBAL)
+            theirs = self._threads.submit(self._side, Runtime.TARGET_GLOBAL)
             ours = self._side(Runtime.TORCH)
             known = self._known[source] = Trial(ours, theirs.result())
         return known
@@ -76,7 +81,7 @@ class BenchLab:
 
     def heal(self, setting: Setting, probe: Probe, base: Run, spare: Sequence[str]) -> Run:
         """Run a probe under Paddle, handed torch's result at every difference but those at some nodes."""
-        return self._bench.run(setting, Runtime.PADDLE, probe, reference=base, heal="all", spare=spare)
+        return self._bench.run(setting, Runtime.TARGET, probe, reference=base, heal="all", spare=spare)
 
     def fresh(self) -> Path:
         """A new folder that is gone afterwards."""
@@ -105,3 +110,16 @@ def _fate(run: Run) -> str:
     if run.died:
         return run.fate.signal_name or f"exit status {run.fate.code}"
     return ""
+
+
+@contextmanager
+def laboratory(diagnosis: kept.Diagnosis) -> Iterator[tuple[BenchLab, tuple[Recording, ...]]]:
+    """Warm workers with the interpreters of the last diagnosis, and its recordings."""
+    with (
+        tempfile.TemporaryDirectory(prefix="migrate-lens-", ignore_cleanup_errors=True) as name,
+        Worker(diagnosis.python("torch"), "torch") as torch,
+        Worker(diagnosis.python("paddle"), "paddle", keep_torch=diagnosis.index["keep_torch"]) as paddle,
+    ):
+        torch.environment(), paddle.environment()
+        with BenchLab(Bench(torch, paddle, Path(name)), Path(name)) as lab:
+            yield lab, tuple(recording(load_trace(path)) for path in diagnosis.traces)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from migrate_lens.commands.trace import Judged
 from migrate_lens.compare.comparison import Comparison
 from migrate_lens.compare.divergences import Divergence
 from migrate_lens.doctor.examine import Health
 from migrate_lens.model.trace import Event, Trace
 from migrate_lens.model.value import describe, tag
 from migrate_lens.runs.limits import Limit
+from migrate_lens.runs.replay import Judged
 from migrate_lens.runs.tracer import Validation
 
 SCHEMA = 1

@@ -7,7 +7,6 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import PurePath
 
-from migrate_lens.commands.trace import Judged
 from migrate_lens.compare.comparison import Comparison
 from migrate_lens.compare.outcome import ending_said
 from migrate_lens.doctor.examine import Health, rows
@@ -15,7 +14,7 @@ from migrate_lens.model.trace import Event, Op, Trace
 from migrate_lens.model.value import Encoded, describe
 from migrate_lens.reports.wording import clean, count, environment
 from migrate_lens.runs.limits import Limit
-from migrate_lens.runs.replay import odd_one
+from migrate_lens.runs.replay import Judged, odd_one
 from migrate_lens.runs.tracer import Validation
 
 MOST_CALLS = 60

@@ -16,9 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from migrate_lens.audit.record import Use, words
 from migrate_lens.model.errors import RuleError
 from migrate_lens.model.report import Category, Decision, Layer, Symptom
+from migrate_lens.model.uses import Use, words
 from migrate_lens.shipped import folder
 
 FACTS: Mapping[str, str] = {

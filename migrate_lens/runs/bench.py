@@ -113,7 +113,7 @@ class Bench:
     """
 
     def __init__(self, torch: Worker | None, paddle: Worker | None, folder: Path) -> None:
-        self._workers = {Runtime.TORCH: torch, Runtime.PADDLE: paddle, Runtime.PADDLE_GLOBAL: paddle}
+        self._workers = {Runtime.TORCH: torch, Runtime.TARGET: paddle, Runtime.TARGET_GLOBAL: paddle}
         self._folder = folder
         self._numbers = count()
 

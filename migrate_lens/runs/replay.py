@@ -251,3 +251,25 @@ def replayable(trace: Trace, wanted: Sequence[int]) -> tuple[dict[int, Again], d
 def alone(library: Library) -> Setting:
     """A setting for calls that are made outside any program."""
     return Setting(library, dict.fromkeys(Runtime, ()), (), _TIMEOUT)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One recorded call, made again alone on its recorded inputs.
+
+    Attributes:
+        number: which, from 1.
+        event: the recording.
+        cannot: why it cannot be made alone; the rest is empty then.
+        sides: by runtime, what became of it.
+        differs: by runtime, how that differs from the recording.
+        verdict: ``cannot``, ``not reproduced`` (the runtime of the recording gives something else), ``operator``
+            (the other runtime differs on equal inputs), or ``inputs`` (it agrees: a difference in the program came in).
+    """
+
+    number: int
+    event: Event
+    cannot: str
+    sides: tuple[tuple[Runtime, Became], ...]
+    differs: tuple[tuple[Runtime, Difference], ...]
+    verdict: str

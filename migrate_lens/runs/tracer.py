@@ -200,7 +200,7 @@ class Tracer:
             trace = again
         wanted = [n for n, e in enumerate(trace.events, 1) if e.place.kind != "a"]
         able, unable = replayable(trace, wanted)
-        runtime = Runtime.TORCH if self._runtime is Runtime.TORCH else Runtime.PADDLE_GLOBAL
+        runtime = Runtime.TORCH if self._runtime is Runtime.TORCH else Runtime.TARGET_GLOBAL
         done = Replayer(self._bench, alone(library)).make(able, runtime)
         return _replay_check(trace, len(wanted), done, unable)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from migrate_lens.audit.python import scan_python
-from migrate_lens.audit.record import Use
+from migrate_lens.model.uses import Use
 
 
 def uses(source: str) -> list[Use]:

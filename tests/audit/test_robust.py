@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from migrate_lens.audit import report, tree
 from migrate_lens.audit.native import scan_cmake, scan_native, scan_pyproject
 from migrate_lens.audit.python import scan_python
-from migrate_lens.audit.record import from_plain
 from migrate_lens.audit.surface import Surface
 from migrate_lens.cpp import headers
+from migrate_lens.model.uses import from_plain
 
 GOOD = "import torch\ntorch.frombuffer(b'')\n"
 READ = {

@@ -8,9 +8,9 @@ import pytest
 from audit_samples import DOCUMENT
 
 from migrate_lens.audit import report, surface, tree
-from migrate_lens.audit.record import Use
 from migrate_lens.audit.surface import Surface
 from migrate_lens.model.errors import RuleError
+from migrate_lens.model.uses import Use
 from migrate_lens.rulebook.audit import Rule, RuleSet, load_rules, read_rule
 
 RULES = load_rules().rules

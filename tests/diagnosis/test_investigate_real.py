@@ -331,7 +331,7 @@ def test_a_scope_that_is_too_small_is_told_from_a_gap(lab: Lab) -> None:
     library = replace(lab.library("x = 1", helper="import torch\nx = torch.ones(1)\n"), packages=("helper",))
     setting, probe = lab.setting(library), Probe(ProbeKind.IMPORTS, "imports", None, ("helper",))
     base, _, observed = baseline(lab.bench, setting, Stage.RUN, probe)
-    natural = lab.bench.run(setting, Runtime.PADDLE, probe)
+    natural = lab.bench.run(setting, Runtime.TARGET, probe)
     assert natural.trace.ending.value["helper"].startswith("ModuleNotFoundError")
     done = investigate(lab.bench, setting, Stage.RUN, probe, base, observed, lambda _: None, stop_at_first=False)
     assert [(str(f.key.symptom), f.key.api) for f in done.findings][:1] == [("scope", "paddle.enable_compat")]
@@ -420,7 +420,7 @@ def test_what_a_name_is_in_each_runtime(lab: Lab) -> None:
     names = ["torch.optim", "torch.nn.Linear", "torch.add", "torch.float32", "torch.no_such_name", "torch.no.such.name"]
     ours = lab.bench.ask(setting, Runtime.TORCH, names)
     assert list(ours.values()) == ["module", "class", "function", "other", "", ""]
-    theirs = lab.bench.ask(setting, Runtime.PADDLE_GLOBAL, names)
+    theirs = lab.bench.ask(setting, Runtime.TARGET_GLOBAL, names)
     assert (theirs["torch.optim"], theirs["torch.nn.Linear"], theirs["torch.no_such_name"]) == ("", "class", "")
     assert lab.bench.ask(setting, Runtime.TORCH, []) == {}
 
@@ -437,6 +437,6 @@ def test_real_torch_is_hidden_from_a_paddle_process(lab: Lab) -> None:
                 result.append("hidden")
         import torch
         result.append(torch.__file__ == sys.modules["paddle"].__file__)""",
-        Runtime.PADDLE,
+        Runtime.TARGET,
     )
     assert run.trace.ending.value == ("L", [None, None, "hidden", True, True])

@@ -149,7 +149,7 @@ def test_a_caster_is_asked_for_by_compiling(tmp_path: Path) -> None:
     (tmp_path / "torch" / "extension.h").write_text(PYBIND)
     args = ("-std=c++17", "-I", str(tmp_path), "-c", "a.cc", "-o", "a.o")
     call = CompilerCall("g++", ("g++",), args, tmp_path, 0.0, 0, "", tmp_path / "a.cc", tmp_path / "a.o")
-    build = BuildRun(StageResult(Runtime.PADDLE, Stage.BUILD, "build", Outcome.PASSED, 0.0), tmp_path, compiles=(call,))
+    build = BuildRun(StageResult(Runtime.TARGET, Stage.BUILD, "build", Outcome.PASSED, 0.0), tmp_path, compiles=(call,))
     asked = {kind: lacks_caster(build, kind, tmp_path / "work") for kind in ("int", "at::Tensor", "at::Nothing")}
     assert asked == {"int": False, "at::Tensor": True, "at::Nothing": None}
     assert declared_for_others(build, "at::Tensor") == "torch/extension.h"

@@ -91,7 +91,7 @@ class FakeBench(Bench):
             steering: Steering | None = None, like: Path | None = None) -> Run:  # fmt: skip
         """Run the program in a made-up runtime."""
         self.world.runs.append((str(runtime), heal, tuple(spare), tuple(skip)))
-        same = runtime is Runtime.TORCH or (runtime is Runtime.PADDLE_GLOBAL and self.world.everywhere)
+        same = runtime is Runtime.TORCH or (runtime is Runtime.TARGET_GLOBAL and self.world.everywhere)
         done, fate = self.world.torch() if same else self.world.paddle(heal, spare, skip)
         file = self._folder / "empty.trace"
         file.touch()

@@ -81,7 +81,7 @@ class Lab:
         assert library.script is not None
         library.script.write_text(textwrap.dedent(source))
         run = self.bench.run(
-            setting, Runtime.PADDLE, library.probes[0], reference=base, heal=heal, spare=spare, skip=skip
+            setting, Runtime.TARGET, library.probes[0], reference=base, heal=heal, spare=spare, skip=skip
         )
         return base, run
 

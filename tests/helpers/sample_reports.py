@@ -60,7 +60,7 @@ HEALTHY = Report(
     scope=("mylib",),
     stages=tuple(
         stage(runtime, rung)
-        for runtime in (Runtime.TORCH, Runtime.PADDLE)
+        for runtime in (Runtime.TORCH, Runtime.TARGET)
         for rung in (Stage.BUILD, Stage.IMPORT, Stage.RUN)
     ),
     traces=(TraceSummary("smoke.py", 150, 150, 150, 150),),
@@ -103,7 +103,7 @@ GAPS = replace(
     HEALTHY,
     stages=(
         *HEALTHY.stages[:-1],
-        stage(Runtime.PADDLE, Stage.RUN, Outcome.FAILED, "AttributeError in src/mylib/ops.py:12"),
+        stage(Runtime.TARGET, Stage.RUN, Outcome.FAILED, "AttributeError in src/mylib/ops.py:12"),
     ),
     traces=(TraceSummary("smoke.py", 150, 145, 143, 143, note="a crash ended it"),),
     first=FirstDivergence(

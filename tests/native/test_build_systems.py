@@ -70,7 +70,7 @@ def root(tmp_path: Path) -> Path:
 def both(root: Path, work: Path) -> tuple[BuildRun, BuildRun, NativeReport]:
     found = discover(root)
     torch = build_library(found, Runtime.TORCH, PYTHON, work, timeout=LIMIT)
-    paddle = build_library(found, Runtime.PADDLE, PYTHON, work, timeout=LIMIT)
+    paddle = build_library(found, Runtime.TARGET, PYTHON, work, timeout=LIMIT)
     return torch, paddle, compare_builds(found, torch, paddle, PYTHON, work, LIMIT)
 
 

@@ -43,7 +43,7 @@ def both(name: str, work: Path) -> Both:
     found = library(FIXTURES / name)
     before = stamps(found.root)
     torch = build_library(found, Runtime.TORCH, PYTHON, work, timeout=LIMIT)
-    paddle = build_library(found, Runtime.PADDLE, PYTHON, work, timeout=LIMIT)
+    paddle = build_library(found, Runtime.TARGET, PYTHON, work, timeout=LIMIT)
     report = compare_builds(found, torch, paddle, PYTHON, work, LIMIT)
     return Both(found, torch, paddle, report, before, stamps(found.root))
 

@@ -69,7 +69,7 @@ def record(jit: JustInTime, side: Runtime, source: Path, stderr: str = "", code:
 def test_a_failed_load_becomes_the_constructs_of_its_sources(jit: JustInTime) -> None:
     source = jit.library.root / "csrc/ext.cc"
     record(jit, Runtime.TORCH, source)
-    record(jit, Runtime.PADDLE, source, f"{source}:2:5: error: 'class at::Tensor' has no member named 'narrow'\n", 1)
+    record(jit, Runtime.TARGET, source, f"{source}:2:5: error: 'class at::Tensor' has no member named 'narrow'\n", 1)
     (finding,) = jit.report().findings
     assert (finding.key.api, finding.sites) == ("at::Tensor::narrow", (Site("csrc/ext.cc", 2),))
 
@@ -79,7 +79,7 @@ def test_text_that_was_compiled_is_found_again_in_the_python_file(jit: JustInTim
         made = jit.made(side) / "ext" / "main.cpp"
         made.parent.mkdir(parents=True)
         made.write_text(MADE)
-        said = f"main.cpp:{LINE}:16: error: 'cumsum' is not a member of 'at'\n" if side is Runtime.PADDLE else ""
+        said = f"main.cpp:{LINE}:16: error: 'cumsum' is not a member of 'at'\n" if side is Runtime.TARGET else ""
         record(jit, side, made, said, int(bool(said)))
     (finding,) = jit.report().findings
     expected = 1 + PROGRAM.splitlines().index("at::Tensor scan(const at::Tensor& x) {") + 1
@@ -96,13 +96,13 @@ def test_what_a_loader_puts_around_the_text_is_no_gap_of_the_library(jit: JustIn
         made.write_text(MADE + around)
         line = len(MADE.splitlines()) + 1
         said = f"main.cpp:{line}:16: error: 'wrap_pybind_function' is not a member of 'torch'\n"
-        record(jit, side, made, said if side is Runtime.PADDLE else "", int(side is Runtime.PADDLE))
+        record(jit, side, made, said if side is Runtime.TARGET else "", int(side is Runtime.TARGET))
     assert jit.report().findings == ()
 
 
 def test_nothing_is_said_where_torch_compiled_nothing(jit: JustInTime) -> None:
     source = jit.library.root / "csrc/ext.cc"
-    record(jit, Runtime.PADDLE, source, f"{source}:1:1: error: 'cumsum' is not a member of 'at'\n", 1)
+    record(jit, Runtime.TARGET, source, f"{source}:1:1: error: 'cumsum' is not a member of 'at'\n", 1)
     assert jit.report().findings == ()
 
 

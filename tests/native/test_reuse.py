@@ -204,7 +204,7 @@ def test_two_builds_at_once_end_well_and_leave_one_whole_entry(tiny: Tiny) -> No
 
 def test_a_build_that_fails_in_the_sources_is_kept_but_not_the_baseline(tiny: Tiny) -> None:
     (tiny.root / "csrc/a.cc").write_text("int f( {\n")
-    for runtime, expected in ((Runtime.TORCH, False), (Runtime.PADDLE, True)):
+    for runtime, expected in ((Runtime.TORCH, False), (Runtime.TARGET, True)):
         first, second = tiny.build(runtime), tiny.build(runtime)
         assert (first.result.outcome, reused(second)) == (Outcome.FAILED, expected)
         assert second.result.detail == first.result.detail
@@ -216,8 +216,8 @@ def test_a_compiler_that_was_killed_is_asked_again(tiny: Tiny, tmp_path: Path, m
     broken.chmod(0o755)
     monkeypatch.setenv("CC", str(broken))
     monkeypatch.setenv("CXX", str(broken))
-    assert tiny.build(Runtime.PADDLE).result.outcome is Outcome.FAILED
-    assert not reused(tiny.build(Runtime.PADDLE))
+    assert tiny.build(Runtime.TARGET).result.outcome is Outcome.FAILED
+    assert not reused(tiny.build(Runtime.TARGET))
 
 
 def test_what_is_used_stays_and_what_is_not_goes(tmp_path: Path) -> None:

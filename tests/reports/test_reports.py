@@ -85,8 +85,8 @@ def test_imports_as_the_probe_are_said() -> None:
 
 
 def test_many_passed_stages_share_a_row_and_failed_ones_do_not() -> None:
-    runs = [samples.stage(Runtime.PADDLE, Stage.RUN, probe=f"examples/e{i}.py") for i in range(40)]
-    bad = samples.stage(Runtime.PADDLE, Stage.RUN, Outcome.CRASHED, "signal 11", probe="examples/bad.py")
+    runs = [samples.stage(Runtime.TARGET, Stage.RUN, probe=f"examples/e{i}.py") for i in range(40)]
+    bad = samples.stage(Runtime.TARGET, Stage.RUN, Outcome.CRASHED, "signal 11", probe="examples/bad.py")
     lines = text.render(replace(samples.HEALTHY, stages=(*samples.HEALTHY.stages, *runs, bad))).splitlines()
     assert len(lines) <= 24
     assert any("40 probes" in line or "41 probes" in line for line in lines)

@@ -8,7 +8,7 @@ side, one level down. What cannot be pinned so stays with the operator, and says
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from migrate_lens.diagnosis.kernels.judge import (
 )
 from migrate_lens.diagnosis.kernels.mark import Mark
 from migrate_lens.diagnosis.kernels.rebuild import Marked, build_marked
+from migrate_lens.model.progress import Progress
 from migrate_lens.model.report import Fact, Finding, Key, Probe, Runtime, Site, Symptom
 from migrate_lens.model.trace import Event, Place, Trace
 from migrate_lens.native.build import BuildRun
@@ -72,7 +73,7 @@ class Kernels:
     bench: Bench
     folder: Path
     timeout: float
-    progress: Callable[[str], None]
+    progress: Progress
     extensions: frozenset[str]
     notes: list[str] = field(default_factory=list)
     _built: dict[frozenset[str], Marked | str] = field(default_factory=dict)
@@ -140,7 +141,7 @@ class Kernels:
 
     def _run(self, setting: Setting, probe: Probe, built: Marked) -> _Pair:
         ours, theirs = (built.torch,), (built.paddle,)
-        paths = {Runtime.TORCH: ours, Runtime.PADDLE: theirs, Runtime.PADDLE_GLOBAL: theirs}
+        paths = {Runtime.TORCH: ours, Runtime.TARGET: theirs, Runtime.TARGET_GLOBAL: theirs}
         setting = replace(setting, paths=paths)
         self._runs += 1
         log = self.folder / f"kernels-{self._runs}.torch.log"
@@ -149,7 +150,7 @@ class Kernels:
         skip: list[str] = []
         for number in range(_DEATHS):
             log = self.folder / f"kernels-{self._runs}-{number}.paddle.log"
-            run = self.bench.run(setting, Runtime.PADDLE, probe, reference=base, heal="all", skip=skip, kernel_log=log)
+            run = self.bench.run(setting, Runtime.TARGET, probe, reference=base, heal="all", skip=skip, kernel_log=log)
             pair.take(run, read_log(log))
             place = run.trace.in_flight
             if not (run.died or run.fate.timed_out) or place is None or node_name(place) in skip:

@@ -92,7 +92,7 @@ class Entry:
     def _smallest(self, files: Mapping[str, bytes], probe: Mapping[str, Any]) -> list[str] | NoReplacement:
         """Packages are taken out one by one, as long as the program does the same and no module gets the other one."""
         setting, again = self._stage.copied(files, probe)
-        want = self._lab.watch(setting, Runtime.PADDLE_GLOBAL, again)
+        want = self._lab.watch(setting, Runtime.TARGET_GLOBAL, again)
         scope = sorted(set(self._diagnosis.report["scope"]) | self._users())
         if not self._serves(setting, again, scope, want):
             return NoReplacement(f"not even {', '.join(scope)} together do as global compat does")
@@ -109,7 +109,7 @@ class Entry:
 
     def _serves(self, setting: Setting, probe: Probe, scope: Sequence[str], want: Run) -> bool:
         setting = replace(setting, scope=tuple(scope))
-        run = self._lab.watch(setting, Runtime.PADDLE, probe)
+        run = self._lab.watch(setting, Runtime.TARGET, probe)
         strays = leaks(run.trace, setting.scope, Rung.RUN, setting.library)
         return not strays and _same(want, run)
 
@@ -140,7 +140,7 @@ class Entry:
         """A process of its own; in Paddle's torch is hidden, as in the environment that Paddle's guide asks for."""
         code = _SCRIPT if family == "torch" else f"{without('torch')}\n{_SCRIPT}"
         python, folder = str(self._diagnosis.python(family)), self._stage.copy(files)
-        runtime = Runtime.TORCH if family == "torch" else Runtime.PADDLE
+        runtime = Runtime.TORCH if family == "torch" else Runtime.TARGET
         paths = [] if arguments[0] == "setup.py" else [*self._stage.targets(runtime, files)]
         paths += [folder / (self._diagnosis.report["library"]["import_root"] or "."), (folder / arguments[0]).parent]
         return run_in(folder, [python, "-c", code, *arguments], self._diagnosis.index["timeout"], paths)

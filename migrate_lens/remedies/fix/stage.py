@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from migrate_lens.commands.issue import Progress
 from migrate_lens.compare.divergences import divergences
 from migrate_lens.compare.findings import node_name
 from migrate_lens.compare.outcome import disagreement, ending_said
 from migrate_lens.discovery.discover import discover
 from migrate_lens.model.errors import LensError, UsageError
+from migrate_lens.model.progress import Progress
 from migrate_lens.model.report import Library, Probe, ProbeKind, Runtime
 from migrate_lens.model.trace import Ending
 from migrate_lens.native.build import build_library
@@ -89,7 +89,7 @@ class Stage:
     def _build(self, files: Mapping[str, bytes]) -> str:
         folder = self.copy(files)
         library = discover(folder)
-        for runtime, family in ((Runtime.PADDLE, "paddle"), (Runtime.TORCH, "torch")):
+        for runtime, family in ((Runtime.TARGET, "paddle"), (Runtime.TORCH, "torch")):
             python, limit = self._diagnosis.python(family), self._diagnosis.index["timeout"]
             target, shelf = folder.parent / f"{folder.name}-built", Shelf(cache_folder() / "builds")
             built = build_library(library, runtime, python, target, timeout=limit, shelf=shelf)
@@ -104,7 +104,7 @@ class Stage:
         except LensError as error:
             return f"the stage could not be run again: {error.message}"
         lone = self._diagnosis.report["library"]["script"] is not None
-        for runtime in (Runtime.TORCH, Runtime.PADDLE_GLOBAL if lone else Runtime.PADDLE):
+        for runtime in (Runtime.TORCH, Runtime.TARGET_GLOBAL if lone else Runtime.TARGET):
             run = self._lab.run(setting, runtime, again)
             differs = disagreement(want, run.trace.ending)
             if differs is not None or run.fate.timed_out:

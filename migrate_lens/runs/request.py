@@ -1,0 +1,56 @@
+"""What a trace is asked to be of, and the workers that it needs."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from migrate_lens.model.report import Runtime
+from migrate_lens.runs.bench import Bench, Steering
+from migrate_lens.runs.worker import Worker
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRequest:
+    """What a trace was asked to be of.
+
+    Attributes:
+        program: a script, ``package.module:callable``, a pytest file or node.
+        folder: where a program that is no file is looked for.
+        runtime: where it runs.
+        torch_python: interpreter of the torch side.
+        paddle_python: interpreter of the Paddle side.
+        scope: where Paddle answers; empty means the program's own modules.
+        timeout: seconds that the run may take.
+        steering: what is recorded, and done at chosen calls.
+        like: a trace of the same program, whose random draws and parameters this run gets.
+        backward: differentiate the program's result at its end.
+    """
+
+    program: str
+    folder: Path
+    runtime: Runtime
+    torch_python: Path
+    paddle_python: Path
+    scope: tuple[str, ...]
+    timeout: float
+    steering: Steering
+    like: Path | None = None
+    backward: bool = False
+
+
+@contextmanager
+def workers(asked: TraceRequest, runtimes: Sequence[Runtime]) -> Iterator[Bench]:
+    """Workers for some runtimes, and a private folder that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="migrate-lens-", ignore_cleanup_errors=True) as name:
+        torch = Worker(asked.torch_python, "torch") if Runtime.TORCH in runtimes else None
+        paddle = Worker(asked.paddle_python, "paddle") if set(runtimes) - {Runtime.TORCH} else None
+        try:
+            yield Bench(torch, paddle, Path(name))
+        finally:
+            for worker in (torch, paddle):
+                if worker is not None:
+                    worker.close()
