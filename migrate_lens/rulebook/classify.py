@@ -57,6 +57,8 @@ FACTS: Mapping[str, str] = {
     "counterpart": "the name under which Paddle has what is missing: a public one if there is one, else a private one",
     "message_kind": "what kind of diagnostic the compiler gave",
 }
+# Facts that every finding has.
+ALWAYS = frozenset(("symptom", "api", "detail", "stage"))
 _SAYS = ("layer", "category", "decision")
 _KEYS = frozenset(
     ("title", "why", "instead", "when", "example", "counterexample", "priority", "references", "bridge", *_SAYS)
@@ -84,7 +86,7 @@ class Rule:
     @property
     def weight(self) -> tuple[int, int]:
         """How specific the rule is."""
-        return (len(self.when), self.priority)
+        return (sum(not _excludes_nothing(*condition) for condition in self.when.items()), self.priority)
 
     def matches(self, facts: Mapping[str, Fact]) -> bool:
         """Whether all conditions hold."""
@@ -107,6 +109,12 @@ def match(rules: Iterable[Rule], facts: Mapping[str, Fact], aspect: str) -> Rule
     """The rule that speaks about an aspect (``layer``, ``category`` or ``decision``) of these facts."""
     found = [r for r in rules if getattr(r, aspect) and r.matches(facts)]
     return max(found, key=lambda r: r.weight) if found else None
+
+
+def _excludes_nothing(name: str, wanted: Condition) -> bool:
+    """Whether a condition is true of every finding: any value of a fact that each of them has."""
+    globs = (wanted,) if isinstance(wanted, str) else wanted
+    return name in ALWAYS and not isinstance(globs, bool) and "*" in globs
 
 
 def _holds(wanted: Condition, fact: Fact | None) -> bool:

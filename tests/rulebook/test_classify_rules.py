@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from migrate_lens.classify import classify
 from migrate_lens.model.errors import RuleError
 from migrate_lens.model.report import Category, Decision, Fact, Finding, Key, Layer, Site, Stage, Symptom
-from migrate_lens.rulebook.classify import FACTS, Rule, load_rules, match, read_rule
+from migrate_lens.rulebook.classify import FACTS, Rule, facts_of, load_rules, match, read_rule
 from migrate_lens.shipped import folder
 
 RULES = load_rules()
@@ -56,6 +57,31 @@ def test_the_examples_of_a_rule_end_in_what_it_says(rule: Rule) -> None:
             assert gap.category == rule.category
         if rule.decision:
             assert gap.decision == rule.decision
+
+
+def speakers(example: Mapping[str, Fact], rules: Iterable[Rule]) -> list[str]:
+    """The rules that say most about a finding: one, unless two are equally specific."""
+    matching = [rule for rule in rules if rule.matches(facts_of(found_for(example)))]
+    most = max(rule.weight for rule in matching)
+    return [rule.id for rule in matching if rule.weight == most]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda r: r.id)
+def test_the_examples_of_a_rule_are_answered_by_it_and_by_no_other(rule: Rule) -> None:
+    """A rule that is never named is never read."""
+    for example in rule.examples:
+        assert speakers(example, RULES) == [rule.id]
+        (gap,) = classify([found_for(example)])
+        assert gap.rule == rule.id
+
+
+def test_a_rule_that_nothing_can_reach_is_noticed() -> None:
+    """A planted rule that another one always overrules, and one that is as specific as another."""
+    scope = next(rule for rule in RULES if rule.id == "scope")
+    hidden = replace(scope, id="hidden", priority=scope.priority - 1)
+    twin = replace(scope, id="twin")
+    assert speakers(scope.examples[0], (*RULES, hidden)) == ["scope"]
+    assert speakers(scope.examples[0], (*RULES, twin)) == ["scope", "twin"]
 
 
 CASES: list[tuple[dict[str, Fact], str, str]] = [
