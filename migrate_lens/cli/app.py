@@ -9,11 +9,10 @@ import difflib
 import os
 import shutil
 import sys
-import textwrap
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -189,25 +188,6 @@ def _deliver(output: Path, document: str, folder: Path) -> None:
         raise UsageError(f"cannot write {output}: {error.strerror}", f"the report is in {folder / REPORT}") from error
 
 
-class _Rule(Protocol):
-    """What ``explain`` shows of a rule."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def why(self) -> str: ...
-    @property
-    def instead(self) -> str: ...
-    @property
-    def layer(self) -> str: ...
-    @property
-    def category(self) -> str: ...
-    @property
-    def references(self) -> Iterable[str]: ...
-
-
 @app.command()
 def explain(
     rule: Annotated[
@@ -219,45 +199,10 @@ def explain(
     ] = config.DEFAULT_STATE,
 ) -> int:
     """Say what a rule means, why, and what to do."""
-    from migrate_lens.rulebook.classify import load_rules
+    from migrate_lens.commands import explain as explaining
 
-    known: dict[str, _Rule] = {one.id: one for one in load_rules()}
-    if rule is None:
-        _print("".join(f"{name}: {one.title}\n" for name, one in sorted(known.items())))
-    else:
-        _print(_explained(_find_rule(rule, known, _claimed(state_folder / REPORT))))
+    _print(explaining.run(rule, state_folder / REPORT, min(_columns(), MAX_WIDTH)))
     return NO_GAPS
-
-
-def _claimed(path: Path) -> dict[str, str]:
-    """The rule of each gap of the last diagnosis; empty where there was none."""
-    document = state.read(path) or {}
-    gaps = document.get("gaps")
-    return {str(gap.get("id")): str(gap.get("rule")) for gap in gaps} if isinstance(gaps, list) else {}
-
-
-def _find_rule(name: str, known: dict[str, _Rule], claimed: dict[str, str]) -> _Rule:
-    """The rule of that id, or the one that claims the gap of that id."""
-    rule = known.get(claimed.get(name, name))
-    if rule is not None:
-        return rule
-    if name in claimed:
-        raise UsageError(f"no rule claims {name}", f"report it with its evidence, which is in {REPORT}")
-    near = difflib.get_close_matches(name, [*known, *claimed], n=3, cutoff=0.4)
-    raise UsageError(f"no rule called {name!r}", f"did you mean {', '.join(near)}?" if near else "migrate-lens explain")
-
-
-def _explained(rule: _Rule) -> str:
-    width = min(_columns(), MAX_WIDTH)
-    parts = [f"{rule.id}: {rule.title}\nlayer {rule.layer}, category {rule.category}"]
-    for title, prose in (("Why", rule.why), ("Instead", rule.instead)):
-        if prose:
-            filled = textwrap.fill(" ".join(prose.split()), width, initial_indent="  ", subsequent_indent="  ")
-            parts.append(f"{title}\n{filled}")
-    references = "\n".join(f"  - {reference}" for reference in rule.references)
-    if references:
-        parts.append(f"References\n{references}")
-    return "\n\n".join(parts) + "\n"
 
 
 # --- the terminal -----------------------------------------------------------------------------------------------------

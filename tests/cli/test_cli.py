@@ -220,10 +220,10 @@ class Rule:
 
 @pytest.fixture
 def rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    import migrate_lens.classify
+    from migrate_lens.commands import explain
 
     known = [Rule("missing-function"), Rule("missing-module", references=())]
-    _replace(monkeypatch, migrate_lens.classify, "rules", load_rules=lambda: known)
+    monkeypatch.setattr(explain, "load_rules", lambda: known)
 
 
 def test_explain(rules: None, capsys: Capture) -> None:
