@@ -183,7 +183,7 @@ def read_rules(place: Path) -> tuple[Rule, ...]:
     Raises:
         RuleError: a file is not a valid rule.
     """
-    return tuple(read_rule(path) for path in sorted(place.glob("*.toml")))
+    return tuple(read_rule(path) for path in document.files(place))
 
 
 def read_rule(path: Path) -> Rule:

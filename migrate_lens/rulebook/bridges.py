@@ -140,7 +140,7 @@ def read(place: Path) -> tuple[Bridge, ...]:
     Raises:
         RuleError: a file is not a valid bridge.
     """
-    return tuple(_bridge(path) for path in sorted(place.glob("*.toml")))
+    return tuple(_bridge(path) for path in document.files(place))
 
 
 def _bridge(path: Path) -> Bridge:

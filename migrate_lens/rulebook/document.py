@@ -89,6 +89,11 @@ class Table:
         return field.default
 
 
+def files(place: Path) -> list[Path]:
+    """The rule files of a folder, by name."""
+    return sorted(place.glob("*.toml"))
+
+
 def load(path: Path, schema: Schema) -> Table:
     """A TOML file as a table of its schema.
 

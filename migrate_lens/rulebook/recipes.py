@@ -99,7 +99,7 @@ def read(place: Path) -> Recipes:
     """
     recipes: list[Recipe] = []
     shims: dict[str, Shim] = {}
-    for path in sorted(place.glob("*.toml")):
+    for path in document.files(place):
         table = document.load(path, SCHEMA)
         recipes += [_recipe(entry) for entry in table[_RECIPES]]
         for entry in table[_SHIMS]:

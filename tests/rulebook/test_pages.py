@@ -26,6 +26,12 @@ def test_the_pages_in_the_docs_are_those_of_the_rules() -> None:
     assert committed == pages.render(RULES)
 
 
+def test_every_rule_has_a_kind() -> None:
+    """A file beside the folders of the kinds would be read by nobody."""
+    assert not list(RULES.glob("*.toml"))
+    assert {path.name for path in RULES.iterdir()} == {"audit", "bridges", "classify", "recipes"}
+
+
 def test_every_rule_stands_on_its_page_and_in_the_index() -> None:
     rendered = pages.render(RULES)
     kinds = {
