@@ -18,7 +18,11 @@ from migrate_lens.rulebook.matching import Condition, Matcher
 from migrate_lens.rulebook.recipes import Recipe, Recipes, Shim
 from migrate_lens.shipped import folder
 
-_RENDERED = "<!-- rendered from rules/ by python -m migrate_lens.rulebook.pages docs/rules; edit the rules instead -->"
+# Examples stand as the rules have them: a formatter that reads Markdown leaves them alone.
+_RENDERED = (
+    "<!-- rendered from rules/ by python -m migrate_lens.rulebook.pages docs/rules; edit the rules instead -->\n"
+    "<!-- fmt: off -->"
+)
 # Inside of a word an underscore is one anyway.
 _MARKUP = re.compile(r"[\\<*`]|(?<!\w)_|_(?!\w)")
 _FENCES = {".py": "python", ".toml": "toml", ".txt": "cmake", ".cmake": "cmake"}
