@@ -35,15 +35,32 @@ def _gap(finding: Finding, rules: tuple[Rule, ...]) -> Gap:
     layer = Layer(layered.layer) if layered and layered.layer else Layer.UNCLASSIFIED
     category = Category(categorised.category) if categorised and categorised.category else Category.A
     decided = match(rules, facts, "decision")
-    decision, reasons = decide(finding, category, decided.decision if decided else "")
-    rule = _told(layered, categorised, decided)
-    evidence = (*finding.evidence, *reasons)
+    ruling = decide(finding, category, decided.decision if decided else "")
+    observed = finding.evidence
     if layer is Layer.UNCLASSIFIED:
-        evidence = ("UNCLASSIFIED: no rule claims this; please report it with this evidence", *evidence)
+        observed = ("UNCLASSIFIED: no rule claims this; please report it with this evidence", *observed)
     return Gap(
-        f"{finding.key.api}:{finding.key.symptom}", finding.key.api, finding.key.symptom, layer, category, decision,
-        rule, finding.stage, finding.sites, finding.expected, finding.actual, evidence,
-    )  # fmt: skip
+        id=f"{finding.key.api}:{finding.key.symptom}",
+        api=finding.key.api,
+        symptom=finding.key.symptom,
+        layer=layer,
+        category=category,
+        decision=ruling.decision,
+        rule=_told(layered, categorised, decided),
+        stage=finding.stage,
+        sites=finding.sites,
+        expected=finding.expected,
+        actual=finding.actual,
+        observed=observed,
+        ruling=ruling,
+        detail=finding.key.detail,
+        raised_in=_raised_in(finding),
+    )
+
+
+def _raised_in(finding: Finding) -> str:
+    """Where the target raised, for what no observed call did: a call that raises says enough by its name."""
+    return "" if "kind" in finding.facts else str(finding.facts.get("raised_in", ""))
 
 
 def _told(*found: Rule | None) -> str:

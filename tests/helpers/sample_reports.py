@@ -82,7 +82,7 @@ MISSING = Gap(
     sites=tuple(Site("src/mylib/ops.py", line) for line in (12, 40, 41, 90, 91)),
     expected="tensor of shape [3], float32",
     actual="AttributeError: module 'paddle' has no attribute 'segment_reduce'",
-    evidence=("the name is public in torch", "five call sites in one file", "no private API helps", "a fourth line"),
+    observed=("the name is public in torch", "five call sites in one file", "no private API helps", "a fourth line"),
 )
 UNKNOWN = replace(
     MISSING,
@@ -94,7 +94,7 @@ UNKNOWN = replace(
     decision=Decision.NARROW_SCOPE,
     rule="",
     sites=(),
-    evidence=(),
+    observed=(),
     workaround=Remedy("codemod", "--- a\n+++ b\n", verified=True),
     mre=Reproduction("mre/torch.max.py", verified=False),
 )
