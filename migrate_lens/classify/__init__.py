@@ -54,6 +54,7 @@ def _gap(finding: Finding, rules: tuple[Rule, ...]) -> Gap:
         observed=observed,
         ruling=ruling,
         detail=finding.key.detail,
+        exception=str(finding.facts.get("exception", "")),
         raised_in=_raised_in(finding),
     )
 

@@ -45,7 +45,7 @@ class Fields:
 
     def text(self, key: str, default: str | None = None) -> str:
         """A string."""
-        value = self._part(key, default)
+        value = self._value(key, default)
         if not isinstance(value, str):
             raise self._wrong(key)
         return value
@@ -63,28 +63,28 @@ class Fields:
 
     def flag(self, key: str, default: bool | None = None) -> bool:
         """True or false."""
-        value = self._part(key, default)
+        value = self._value(key, default)
         if not isinstance(value, bool):
             raise self._wrong(key)
         return value
 
     def whole(self, key: str) -> int:
         """A whole number."""
-        value = self._part(key, None)
+        value = self._value(key, None)
         if not isinstance(value, int) or isinstance(value, bool):
             raise self._wrong(key)
         return value
 
     def number(self, key: str) -> float:
         """A number."""
-        value = self._part(key, None)
+        value = self._value(key, None)
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise self._wrong(key)
         return value
 
     def items(self, key: str, default: Sequence[object] | None = None) -> Sequence[object]:
         """A list."""
-        value = self._part(key, default)
+        value = self._value(key, default)
         if not isinstance(value, list | tuple):
             raise self._wrong(key)
         return value
@@ -96,19 +96,19 @@ class Fields:
             raise self._wrong(key)
         return strings
 
-    def object(self, key: str) -> Fields:
+    def part(self, key: str) -> Fields:
         """An object."""
-        return Fields.of(self._part(key, None), f"{self.name}: {key}")
+        return Fields.of(self._value(key, None), f"{self.name}: {key}")
 
     def maybe(self, key: str) -> Fields | None:
         """An object, or None where it is null or missing."""
-        return self.object(key) if self.has(key) else None
+        return self.part(key) if self.has(key) else None
 
-    def objects(self, key: str, default: Sequence[object] | None = None) -> tuple[Fields, ...]:
+    def parts(self, key: str, default: Sequence[object] | None = None) -> tuple[Fields, ...]:
         """A list of objects."""
         return tuple(Fields.of(item, f"{self.name}: {key}") for item in self.items(key, default))
 
-    def _part(self, key: str, default: object) -> object:
+    def _value(self, key: str, default: object) -> object:
         if key in self.raw:
             return self.raw[key]
         if default is None:

@@ -228,7 +228,7 @@ class Library:
             modules=fields.texts("modules"),
             build=None if build is None else BuildEntry.from_json(build, root),
             native_sources=tuple(root / name for name in fields.texts("native_sources")),
-            probes=tuple(Probe.from_json(probe) for probe in fields.objects("probes")),
+            probes=tuple(Probe.from_json(probe) for probe in fields.parts("probes")),
             probes_from=fields.text("probes_from"),
             tests=tuple(root / name for name in fields.texts("tests")),
         )
@@ -389,6 +389,7 @@ class Gap:
         workaround, mre: what was tried since.
         ruling: how the decision was made; None where nothing was settled, as in an audit.
         detail: exception type, aspect, signal or keyword; never prose.
+        exception: class of what the target raised; empty where it raised nothing.
         raised_in: where the target raised, for what no observed call did.
     """
 
@@ -408,6 +409,7 @@ class Gap:
     mre: Reproduction | None = None
     ruling: Ruling | None = None
     detail: str = ""
+    exception: str = ""
     raised_in: str = ""
 
     @property
@@ -444,7 +446,7 @@ class Gap:
             decision=decision,
             rule=fields.text("rule"),
             stage=fields.member("stage", Stage),
-            sites=tuple(Site.from_json(site) for site in fields.objects("sites")),
+            sites=tuple(Site.from_json(site) for site in fields.parts("sites")),
             expected=fields.text("expected"),
             actual=fields.text("actual"),
             observed=evidence[: len(evidence) - len(said(ruling))],
@@ -452,6 +454,7 @@ class Gap:
             mre=None if mre is None else Reproduction.from_json(mre),
             ruling=ruling,
             detail=fields.text("detail", ""),
+            exception=fields.text("exception", ""),
             raised_in=fields.text("raised_in", ""),
         )
 
@@ -476,11 +479,8 @@ class Gap:
         if self.ruling is not None:
             document["decided_by"] = self.ruling.by
             document["settled"] = [asdict(one) for one in self.ruling.settled]
-        if self.detail:
-            document["detail"] = self.detail
-        if self.raised_in:
-            document["raised_in"] = self.raised_in
-        return document
+        facts = {"detail": self.detail, "exception": self.exception, "raised_in": self.raised_in}
+        return {**document, **{name: fact for name, fact in facts.items() if fact}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -548,20 +548,20 @@ class Report:
         Raises:
             StateError: something is missing or of another type.
         """
-        environment = fields.object("environment")
+        environment = fields.part("environment")
         torch, paddle = environment.maybe("torch"), environment.maybe("paddle")
         first = fields.maybe("first_divergence")
         return cls(
-            library=Library.from_json(fields.object("library")),
+            library=Library.from_json(fields.part("library")),
             torch=None if torch is None else Environment.from_json(torch),
             paddle=None if paddle is None else Environment.from_json(paddle),
             platform=environment.text("platform"),
             scope=fields.texts("scope"),
-            stages=tuple(StageResult.from_json(stage) for stage in fields.objects("stages")),
-            traces=tuple(TraceSummary.from_json(trace) for trace in fields.objects("traces")),
+            stages=tuple(StageResult.from_json(stage) for stage in fields.parts("stages")),
+            traces=tuple(TraceSummary.from_json(trace) for trace in fields.parts("traces")),
             first=None if first is None else FirstDivergence.from_json(first),
-            gaps=tuple(Gap.from_json(gap) for gap in fields.objects("gaps")),
-            skipped=tuple(Skipped.from_json(skipped) for skipped in fields.objects("skipped")),
+            gaps=tuple(Gap.from_json(gap) for gap in fields.parts("gaps")),
+            skipped=tuple(Skipped.from_json(skipped) for skipped in fields.parts("skipped")),
             verdict=fields.text("verdict"),
             notes=fields.texts("notes"),
         )

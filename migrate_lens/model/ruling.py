@@ -84,7 +84,7 @@ class Ruling:
     @classmethod
     def from_json(cls, fields: Fields, decision: Decision) -> Ruling:
         """How a decision was made, as a report has it."""
-        settled = tuple(Settled.from_json(one) for one in fields.objects("settled", ()))
+        settled = tuple(Settled.from_json(one) for one in fields.parts("settled", ()))
         return cls(decision, fields.member("decided_by", DecidedBy), settled)
 
     @property

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from migrate_lens.model.value import Encoded, tag
-from migrate_lens.programs.drafts import Argument, Draft
-from migrate_lens.programs.literals import WRITTEN
+from migrate_lens.programs.drafts import Draft
+from migrate_lens.programs.literals import WRITTEN, Array
 
 _LIMIT = 1 << 20
-Fill = Callable[[int], NDArray[Any]]
+Fill = Callable[[int], Array]
 
 
 def plain_large(draft: Draft) -> Iterator[Draft]:
     """The draft itself where its inputs are small; else with its large inputs replaced by a range, then by ones."""
-    if not any(_is_large(v) for _, _, a in draft.inputs() for v in _leaves(a.value)):
+    if not any(_is_large(leaf) for place in draft.inputs() for leaf in _leaves(place.argument.value)):
         yield draft
         return
     for fill in (np.arange, np.ones):
         changed = draft
-        for number, position, argument in list(draft.inputs()):
-            value = _filled(argument.value, fill)
-            changed = changed.with_argument(number, position, Argument(argument.keyword, value))
+        for place in list(draft.inputs()):
+            changed = changed.with_value(place, _filled(place.argument.value, fill))
         yield changed
 
 
@@ -44,9 +41,11 @@ def _is_large(value: Encoded) -> bool:
 
 def _filled(value: Encoded, fill: Fill) -> Encoded:
     if tag(value) in ("L", "t"):
-        return (value[0], [_filled(v, fill) for v in value[1]])
-    size = math.prod(value[2]) if tag(value) in ("T", "N") else 0
-    if not _is_large(value) or size > _LIMIT:
+        return (value[0], [_filled(item, fill) for item in value[1]])
+    if not _is_large(value):
+        return value
+    size = math.prod(value[2])
+    if size > _LIMIT:
         return value
     dtype = "float32" if value[1] == "bfloat16" else value[1]
     # Integers are most often indices, so they stay small.

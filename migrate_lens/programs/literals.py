@@ -13,8 +13,13 @@ from numpy.typing import NDArray
 
 from migrate_lens.model.value import Encoded, array, tag
 
+# An array of any dtype, and one element of it: numpy has no narrower type for either.
+Array = NDArray[Any]
+Element = Any
 # Most elements that are written out one by one.
 WRITTEN = 64
+# Most elements that are shorter written out than as a range.
+_SHORT = 4
 _DEFAULT = {"f": "float32", "i": "int64", "b": "bool", "c": "complex64"}
 _BUILTIN = frozenset(
     ("bool", "int", "float", "complex", "str", "bytes", "list", "tuple", "dict", "set", "slice", "range")
@@ -40,13 +45,14 @@ def literal(value: Encoded) -> str:
     if kind == "N":
         return ndarray(value)
     if kind in ("L", "t", "n", "s"):
-        return _sequence(kind, [literal(v) for v in value[-1]])
+        return _sequence(kind, [literal(item) for item in value[-1]])
     if kind == "d":
-        return "{" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in value[1]) + "}"
+        return "{" + ", ".join(f"{literal(key)}: {literal(item)}" for key, item in value[1]) + "}"
     return _special(kind, value)
 
 
 def _special(kind: str, value: Encoded) -> str:
+    """What is neither a tensor nor a container of values."""
     if kind == "Z":
         return "torch.Size([" + ", ".join(map(str, value[1])) + "])"
     if kind == "D":
@@ -54,7 +60,7 @@ def _special(kind: str, value: Encoded) -> str:
     if kind == "V":
         return f'torch.device("{value[1]}")'
     if kind == "/":
-        return f"slice({', '.join(literal(v) for v in value[1])})"
+        return f"slice({', '.join(literal(bound) for bound in value[1])})"
     if kind in ("C", "F") and _is_public(value[1]):
         return str(value[1])
     raise Unwritable(f"no literal for {kind} {value[1] if len(value) > 1 else ''}")
@@ -74,7 +80,7 @@ def _sequence(kind: str, items: list[str]) -> str:
     return "(" + ", ".join(items) + ("," if len(items) == 1 else "") + ")"
 
 
-def scalar(value: Any) -> str:
+def scalar(value: Encoded) -> str:
     """A plain value."""
     if isinstance(value, float):
         return repr(value) if math.isfinite(value) else f'float("{value}")'
@@ -85,7 +91,7 @@ def scalar(value: Any) -> str:
     return repr(value)
 
 
-def number(value: Any, dtype: str) -> str:
+def number(value: Element, dtype: str) -> str:
     """One element: the shortest text that gives this very number in its dtype."""
     if dtype == "bool":
         return str(bool(value))
@@ -96,11 +102,11 @@ def number(value: Any, dtype: str) -> str:
     return str(int(value))
 
 
-def nested(values: NDArray[Any], dtype: str) -> str:
+def nested(values: Array, dtype: str) -> str:
     """An array as nested lists."""
     if values.ndim == 0:
         return number(values[()], dtype)
-    return "[" + ", ".join(nested(v, dtype) for v in values) + "]"
+    return "[" + ", ".join(nested(row, dtype) for row in values) + "]"
 
 
 def tensor(value: Encoded) -> str:
@@ -124,7 +130,7 @@ def _extents(shape: Iterable[int]) -> str:
     return ", ".join(map(str, items)) if items else "()"
 
 
-def _constant(values: NDArray[Any], dtype: str, extra: str) -> str:
+def _constant(values: Array, dtype: str, extra: str) -> str:
     """``ones`` and ``zeros``."""
     if values.ndim == 0 or (values.size and values.size <= 2):
         return ""
@@ -135,20 +141,20 @@ def _constant(values: NDArray[Any], dtype: str, extra: str) -> str:
     return ""
 
 
-def _regular(values: NDArray[Any], dtype: str, extra: str) -> str:
+def _regular(values: Array, dtype: str, extra: str) -> str:
     """``arange``, reshaped."""
-    if values.size <= 4 or dtype == "bool" or not np.array_equal(values.reshape(-1), np.arange(values.size)):
+    if values.size <= _SHORT or dtype == "bool" or not np.array_equal(values.reshape(-1), np.arange(values.size)):
         return ""
-    typed = f", dtype=torch.{dtype}" if dtype not in ("float32", "int64") else ""
-    if extra and values.ndim == 1:
-        typed += extra
-    elif extra:
+    flat = values.ndim == 1
+    if extra and not flat:
         return ""
-    text = f"torch.arange({values.size}{'.' if dtype == 'float32' else ''}{typed})"
-    return text if values.ndim == 1 else f"{text}.reshape({_extents(values.shape)})"
+    typed = "" if dtype in ("float32", "int64") else f", dtype=torch.{dtype}"
+    stop = f"{values.size}." if dtype == "float32" else str(values.size)
+    text = f"torch.arange({stop}{typed}{extra})"
+    return text if flat else f"{text}.reshape({_extents(values.shape)})"
 
 
-def _written(values: NDArray[Any], dtype: str, extra: str) -> str:
+def _written(values: Array, dtype: str, extra: str) -> str:
     if values.size > WRITTEN:
         raise Unwritable(f"a tensor of {values.size} irregular values")
     typed = "" if _DEFAULT.get(values.dtype.kind) == dtype else f", dtype=torch.{dtype}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from migrate_lens.model.report import (
     BuildEntry,
@@ -98,6 +99,12 @@ UNKNOWN = replace(
     workaround=Remedy("codemod", "--- a\n+++ b\n", verified=True),
     mre=Reproduction("mre/torch.max.py", verified=False),
 )
+
+
+def gap(api: str, symptom: str, **changes: Any) -> Gap:
+    """A gap of a name; what a test does not ask for is that of ``MISSING``."""
+    return replace(MISSING, id=f"{api}:{symptom}", api=api, symptom=Symptom(symptom), **changes)
+
 
 GAPS = replace(
     HEALTHY,

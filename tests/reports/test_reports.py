@@ -204,6 +204,7 @@ _GAPS = st.builds(
     workaround=st.none() | st.builds(model.Remedy, st.text(), st.text(), st.booleans()),
     mre=st.none() | st.builds(model.Reproduction, st.text(), st.booleans()),
     detail=st.text(),
+    exception=st.text(),
     raised_in=st.text(),
 )
 

@@ -9,9 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from migrate_lens.model.report import Gap
 from migrate_lens.remedies.fix.fixing import NoReplacement, Replacement
 from migrate_lens.remedies.fix.slots import Edit, line_starts
-from migrate_lens.remedies.fix.strategies import Candidate
+from migrate_lens.remedies.fix.strategies import Candidate, Kind
 from migrate_lens.shipped import folder
 
 _INCLUDE = re.compile(rb"^[ \t]*#[ \t]*include\b.*$", re.MULTILINE)
@@ -23,16 +24,16 @@ def load() -> tuple[Mapping[str, Any], ...]:
     return tuple(tomllib.loads(p.read_text(encoding="utf-8")) for p in sorted(folder("rules/bridges").glob("*.toml")))
 
 
-def find(gap: Mapping[str, Any], root: Path) -> tuple[Replacement, ...] | NoReplacement:
+def find(gap: Gap, root: Path) -> tuple[Replacement, ...] | NoReplacement:
     """The edits of the bridge for a gap, one for each file or site; whether they build is for others to try."""
-    bridge = next((b for b in load() if gap["api"] in _apis(b)), None)
+    bridge = next((b for b in load() if gap.api in _apis(b)), None)
     if bridge is None:
         return NoReplacement("there is no bridge for it")
     made: list[Replacement] = []
     for path, lines in _sites(gap, root).items():
         data = path.read_bytes()
         made += [
-            Replacement(path, edit, Candidate("cpp_bridge", "", bridge["title"]), _line(data, edit))
+            Replacement(path, edit, Candidate(Kind.CPP_BRIDGE, "", bridge["title"]), _line(data, edit))
             for edit in _edits(bridge, data, lines)
         ]
     return tuple(made) if made else NoReplacement("the bridge for it fits none of its sites")
@@ -43,12 +44,14 @@ def _apis(bridge: Mapping[str, Any]) -> Sequence[str]:
     return (api,) if isinstance(api, str) else api
 
 
-def _sites(gap: Mapping[str, Any], root: Path) -> dict[Path, list[int]]:
-    found: dict[Path, list[int]] = {}
-    for site in gap["sites"]:
-        if (root / site["path"]).is_file():
-            found.setdefault(root / site["path"], []).append(site["line"])
-    return found
+def _sites(gap: Gap, root: Path) -> dict[Path, list[int]]:
+    """Lines of the gap by file."""
+    lines: dict[Path, list[int]] = {}
+    for site in gap.sites:
+        path = root / site.path
+        if path.is_file():
+            lines.setdefault(path, []).append(site.line)
+    return lines
 
 
 def _edits(bridge: Mapping[str, Any], data: bytes, lines: Sequence[int]) -> Iterator[Edit]:

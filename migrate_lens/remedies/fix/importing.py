@@ -10,7 +10,7 @@ from typing import Any
 
 from migrate_lens.model.trace import Event
 from migrate_lens.remedies.fix.slots import Edit, line_starts, span
-from migrate_lens.remedies.fix.strategies import Candidate
+from migrate_lens.remedies.fix.strategies import Candidate, Kind
 from migrate_lens.remedies.lab import Lab
 from migrate_lens.shipped import folder
 
@@ -38,11 +38,11 @@ def edits(event: Event, node: ast.AST | None, data: bytes, lab: Lab) -> Iterator
     for module in PUBLIC:
         if module != node.module and _same_object(node.module, module, alias.name, lab):
             text = _statements(node, others, f"from {module} import {_named(alias)}")
-            yield Edit(*span(data, node), text), Candidate("equal_api", "", f"{module} has the very same object")
+            yield Edit(*span(data, node), text), Candidate(Kind.EQUAL_API, "", f"{module} has the very same object")
             return
     shim = shims().get(f"{node.module}.{alias.name}")
     if shim is not None:
-        yield _guarded(node, alias, others, shim, data), Candidate("shim", "", shim["why"])
+        yield _guarded(node, alias, others, shim, data), Candidate(Kind.SHIM, "", shim["why"])
 
 
 def _same_object(old: str, new: str, name: str, lab: Lab) -> bool:

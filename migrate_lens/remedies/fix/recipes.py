@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from migrate_lens.model.errors import RuleError
-from migrate_lens.remedies.fix.slots import ATTRIBUTE, FUNCTION, METHOD, OPERATOR, Site
-from migrate_lens.remedies.fix.strategies import STRATEGIES, Candidate, Troubled
+from migrate_lens.remedies.fix.slots import Form, Site
+from migrate_lens.remedies.fix.strategies import Candidate, Kind, Troubled
 from migrate_lens.shipped import folder
 
 _NAME = re.compile(r"\{(\w+)\}")
@@ -101,7 +101,7 @@ def by_recipe(call: Troubled) -> Iterator[Candidate]:
         if call.api in recipe.apis and (not recipe.symptoms or call.symptom in recipe.symptoms):
             template = filled(recipe, call.site)
             if template is not None:
-                yield Candidate("equal_api", template, recipe.why)
+                yield Candidate(Kind.EQUAL_API, template, recipe.why)
 
 
 def filled(recipe: Recipe, site: Site) -> str | None:
@@ -119,7 +119,7 @@ def filled(recipe: Recipe, site: Site) -> str | None:
 
 def _bound(recipe: Recipe, site: Site) -> dict[str, str] | None:
     """Parameters and the slots that are given for them."""
-    if site.form not in (FUNCTION, METHOD, OPERATOR, ATTRIBUTE):
+    if site.form not in (Form.FUNCTION, Form.METHOD, Form.OPERATOR, Form.ATTRIBUTE):
         return None
     names = list(recipe.parameters)
     found: dict[str, str] = {}
@@ -129,6 +129,3 @@ def _bound(recipe: Recipe, site: Site) -> dict[str, str] | None:
             return None
         found[name] = f"{{{number}}}"
     return found
-
-
-STRATEGIES.insert(0, by_recipe)
