@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple, assert_never
 
-from migrate_lens.model.value import Encoded, tag
+from migrate_lens.model.value import ARRAY, LIST, TENSOR, Encoded, tag
 from migrate_lens.programs.literals import literal
+from migrate_lens.programs.values import ARRAYS, GRADIENT, LISTS, SPELLED, GradientOf, Spelled, items_of, tensor_of
 
 _NAMES = ("x", "y", "z", "w", "v", "u", "s", "t", "r", "q")
 
@@ -101,8 +102,8 @@ def _followed(result: str | Argument, old: Argument, new: Argument | None) -> st
     """A result that is an input, or the gradient of one, after that input was replaced."""
     if new is None or isinstance(result, str):
         return result
-    if tag(result.value) == "g" and result.value[1] == old.value:
-        return Argument("", ("g", new.value))
+    if tag(result.value) == GRADIENT and GradientOf._make(result.value).value == old.value:
+        return Argument("", GradientOf(GRADIENT, new.value))
     return new if result == old else result
 
 
@@ -159,7 +160,7 @@ class _Writer:
     def __init__(self, body: list[str], reserved: set[str]) -> None:
         self._body = body
         self._reserved = reserved
-        self._known: dict[tuple[str, object], str] = {}
+        self._known: dict[tuple[str, int | None], str] = {}
 
     def statement(self, step: Step) -> str:
         text = self._expression(step)
@@ -184,27 +185,27 @@ class _Writer:
     def argument(self, value: Encoded) -> str:
         """An expression for an argument; tensors and arrays get a variable of their own."""
         kind = tag(value)
-        if kind in ("T", "N"):
-            identity = value[6] if len(value) > 6 else ""
-            return self._variable(literal(value), identity, "a" if kind == "N" else "")
-        if kind in ("L", "t") and any(tag(item) in ("T", "N") for item in value[1]):
-            items = [self.argument(item) for item in value[1]]
-            if kind == "L":
+        if kind in ARRAYS:
+            serial = tensor_of(value).serial if kind == TENSOR else None
+            return self._variable(literal(value), serial, "a" if kind == ARRAY else "")
+        if kind in LISTS and any(tag(item) in ARRAYS for item in items_of(value)):
+            items = [self.argument(item) for item in items_of(value)]
+            if kind == LIST:
                 return f"[{', '.join(items)}]"
             comma = "," if len(items) == 1 else ""
             return f"({', '.join(items)}{comma})"
-        if kind == "$":
-            return str(value[1])
-        if kind == "g":
-            return f"{self.argument(value[1])}.grad"
+        if kind == SPELLED:
+            return Spelled._make(value).text
+        if kind == GRADIENT:
+            return f"{self.argument(GradientOf._make(value).value)}.grad"
         return literal(value)
 
-    def _variable(self, text: str, identity: object, prefer: str) -> str:
-        name = self._known.get((text, identity))
+    def _variable(self, text: str, serial: int | None, prefer: str) -> str:
+        name = self._known.get((text, serial))
         if name is None:
             taken = {*self._known.values(), *self._reserved}
             names = (prefer, *_NAMES) if prefer else _NAMES
             name = next((n for n in names if n not in taken), f"x{len(taken)}")
-            self._known[text, identity] = name
+            self._known[text, serial] = name
             self._body.append(f"{name} = {text}")
         return name

@@ -10,6 +10,7 @@ import numpy as np
 from migrate_lens.model.value import Encoded, tag
 from migrate_lens.programs.drafts import Draft
 from migrate_lens.programs.literals import WRITTEN, Array
+from migrate_lens.programs.values import ARRAYS, LISTS, array_of, items_of
 
 _LIMIT = 1 << 20
 Fill = Callable[[int], Array]
@@ -28,26 +29,27 @@ def plain_large(draft: Draft) -> Iterator[Draft]:
 
 
 def _leaves(value: Encoded) -> Iterator[Encoded]:
-    if tag(value) in ("L", "t"):
-        for item in value[1]:
+    if tag(value) in LISTS:
+        for item in items_of(value):
             yield from _leaves(item)
     else:
         yield value
 
 
 def _is_large(value: Encoded) -> bool:
-    return tag(value) in ("T", "N") and math.prod(value[2]) > WRITTEN
+    return tag(value) in ARRAYS and math.prod(array_of(value).shape) > WRITTEN
 
 
 def _filled(value: Encoded, fill: Fill) -> Encoded:
-    if tag(value) in ("L", "t"):
-        return (value[0], [_filled(item, fill) for item in value[1]])
+    if tag(value) in LISTS:
+        return (tag(value), [_filled(item, fill) for item in items_of(value)])
     if not _is_large(value):
         return value
-    size = math.prod(value[2])
+    large = array_of(value)
+    size = math.prod(large.shape)
     if size > _LIMIT:
         return value
-    dtype = "float32" if value[1] == "bfloat16" else value[1]
+    dtype = "float32" if large.dtype == "bfloat16" else large.dtype
     # Integers are most often indices, so they stay small.
     made = fill(size) if "float" in dtype else np.zeros(size)
-    return (*value[:3], made.astype(dtype).tobytes(), *value[4:])
+    return large._replace(data=made.astype(dtype).tobytes())

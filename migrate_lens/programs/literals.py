@@ -11,7 +11,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from migrate_lens.model.value import Encoded, array, tag
+from migrate_lens.model.value import (
+    ARRAY,
+    DICT,
+    LIST,
+    NAMED_TUPLE,
+    SET,
+    TENSOR,
+    TUPLE,
+    ArrayValue,
+    ClassValue,
+    DeviceValue,
+    DictValue,
+    DtypeValue,
+    Encoded,
+    FunctionValue,
+    SizeValue,
+    SliceValue,
+    array,
+    tag,
+    typed,
+)
+from migrate_lens.programs.values import GRADIENT, SPELLED, tensor_of
 
 # An array of any dtype, and one element of it: numpy has no narrower type for either.
 Array = NDArray[Any]
@@ -40,29 +61,31 @@ def literal(value: Encoded) -> str:
     kind = tag(value)
     if not kind:
         return scalar(value)
-    if kind == "T":
+    if kind == TENSOR:
         return tensor(value)
-    if kind == "N":
+    if kind == ARRAY:
         return ndarray(value)
-    if kind in ("L", "t", "n", "s"):
+    if kind in (LIST, TUPLE, NAMED_TUPLE, SET):
         return _sequence(kind, [literal(item) for item in value[-1]])
-    if kind == "d":
-        return "{" + ", ".join(f"{literal(key)}: {literal(item)}" for key, item in value[1]) + "}"
+    if kind == DICT:
+        pairs = DictValue._make(value).pairs
+        return "{" + ", ".join(f"{literal(key)}: {literal(item)}" for key, item in pairs) + "}"
     return _special(kind, value)
 
 
 def _special(kind: str, value: Encoded) -> str:
     """What is neither a tensor nor a container of values."""
-    if kind == "Z":
-        return "torch.Size([" + ", ".join(map(str, value[1])) + "])"
-    if kind == "D":
-        return f"torch.{value[1]}"
-    if kind == "V":
-        return f'torch.device("{value[1]}")'
-    if kind == "/":
-        return f"slice({', '.join(literal(bound) for bound in value[1])})"
-    if kind in ("C", "F") and _is_public(value[1]):
-        return str(value[1])
+    match None if kind in (SPELLED, GRADIENT) else typed(value):
+        case SizeValue(extents=extents):
+            return f"torch.Size([{', '.join(map(str, extents))}])"
+        case DtypeValue(name=name):
+            return f"torch.{name}"
+        case DeviceValue(name=name):
+            return f'torch.device("{name}")'
+        case SliceValue(bounds=bounds):
+            return f"slice({', '.join(map(literal, bounds))})"
+        case ClassValue(name=name) | FunctionValue(name=name) if _is_public(name):
+            return name
     raise Unwritable(f"no literal for {kind} {value[1] if len(value) > 1 else ''}")
 
 
@@ -73,9 +96,9 @@ def _is_public(name: str) -> bool:
 
 
 def _sequence(kind: str, items: list[str]) -> str:
-    if kind == "L":
+    if kind == LIST:
         return "[" + ", ".join(items) + "]"
-    if kind == "s":
+    if kind == SET:
         return "{" + ", ".join(items) + "}" if items else "set()"
     return "(" + ", ".join(items) + ("," if len(items) == 1 else "") + ")"
 
@@ -115,13 +138,13 @@ def tensor(value: Encoded) -> str:
     Raises:
         Unwritable: its values are not known, or too many to write.
     """
-    _, dtype, shape, _, device, grad = value[:6]
-    if device == "meta":
-        return f'torch.empty({_extents(shape)}, device="meta")'
-    values = array(value)
-    if values is None or values.size != math.prod(shape):
+    known = tensor_of(value)
+    if known.device == "meta":
+        return f'torch.empty({_extents(known.shape)}, device="meta")'
+    values, dtype = array(value), known.dtype
+    if values is None or values.size != math.prod(known.shape):
         raise Unwritable("the values of a tensor are not known")
-    extra = ", requires_grad=True" if grad else ""
+    extra = ", requires_grad=True" if known.requires_grad else ""
     return _constant(values, dtype, extra) or _regular(values, dtype, extra) or _written(values, dtype, extra)
 
 
@@ -167,8 +190,8 @@ def ndarray(value: Encoded) -> str:
     Raises:
         Unwritable: its values are not known, or too many to write.
     """
-    _, dtype, shape, data = value
-    if data is None or type(data) is tuple:
+    _, dtype, shape, data = ArrayValue._make(value)
+    if not isinstance(data, bytes):
         raise Unwritable("the values of an array are not known")
     values = np.frombuffer(data, dtype).reshape(shape)
     if values.size > WRITTEN:

@@ -8,10 +8,35 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from migrate_lens.model.trace import Event, Trace
-from migrate_lens.model.value import Encoded, tag, tensors
+from migrate_lens.model.value import (
+    ARRAY,
+    KEYWORD,
+    LAYER,
+    REFERENCE,
+    SLICE,
+    TENSOR,
+    TUPLE,
+    Encoded,
+    KeywordValue,
+    LayerValue,
+    ReferenceValue,
+    SliceValue,
+    tag,
+    tensors,
+)
 from migrate_lens.programs.drafts import Argument, Draft, Step, StepForm
 from migrate_lens.programs.literals import Unwritable, literal
 from migrate_lens.programs.sources import FRAMEWORK, binding, framework_imports, node_at, root
+from migrate_lens.programs.values import (
+    GRADIENT,
+    LISTS,
+    SPELLED,
+    GradientOf,
+    InputTensor,
+    Spelled,
+    items_of,
+    tensor_of,
+)
 
 Known = Mapping[tuple[int, int], Encoded]
 BINARY = {
@@ -67,24 +92,24 @@ def arguments(event: Event, record: ProbeRecord) -> tuple[Argument, ...]:
 
 
 def _argument(value: Encoded, record: ProbeRecord) -> Argument:
-    if tag(value) == "kw":
-        _, keyword, given = value
-        return Argument(keyword, _resolved(given, record))
+    if tag(value) == KEYWORD:
+        given = KeywordValue._make(value)
+        return Argument(given.name, _resolved(given.value, record))
     return Argument("", _resolved(value, record))
 
 
 def _resolved(value: Encoded, record: ProbeRecord) -> Encoded:
     kind = tag(value)
-    if kind == "#":
-        _, serial, version = value
+    if kind == REFERENCE:
+        _, serial, version = ReferenceValue._make(value)
         tensor = record.known.get((serial, version))
-        if tensor is None or tag(tensor) != "T":
+        if tensor is None or tag(tensor) != TENSOR:
             raise Unwritable("the values of an input were not kept")
-        return (*tensor[:6], serial)
-    if kind in ("L", "t"):
-        return (kind, [_resolved(item, record) for item in value[1]])
-    if kind == "K":
-        return _made(value[1], record)
+        return tensor_of(tensor)._replace(serial=serial)
+    if kind in LISTS:
+        return (kind, [_resolved(item, record) for item in items_of(value)])
+    if kind == LAYER:
+        return _made(LayerValue._make(value).name, record)
     return value
 
 
@@ -92,8 +117,8 @@ def _made(name: str, record: ProbeRecord) -> Encoded:
     """A layer, as the program made one of its class."""
     for event in record.trace.events:
         if event.api == name and "k" in event.flags:
-            options = (option for option in arguments(event, record) if tag(option.value) != "$")
-            return ("$", f"{name}({', '.join(map(_option, options))})")
+            options = (option for option in arguments(event, record) if tag(option.value) != SPELLED)
+            return Spelled(SPELLED, f"{name}({', '.join(map(_option, options))})")
     raise Unwritable(f"nothing is known of how a {name} was made")
 
 
@@ -125,7 +150,7 @@ def _attribute(event: Event, node: ast.Attribute) -> Iterator[Draft]:
         yield Draft(framework_imports(event.place), (step,))
     elif event.api.startswith("torch.Tensor."):
         for dtype, data in (("float32", b"\0\0\x80?" * 6), ("complex64", b"\0\0\x80?\0\0\0@" * 6)):
-            receiver = Argument("", ("T", dtype, (2, 3), data, "cpu", False))
+            receiver = Argument("", InputTensor(TENSOR, dtype, (2, 3), data))
             yield Draft((), (Step(StepForm.TEMPLATE, "{0}." + node.attr, "out", (receiver,)),))
 
 
@@ -163,16 +188,17 @@ def _binary(node: ast.AST, given: tuple[Argument, ...]) -> Iterator[Draft]:
 def _index(argument: Argument) -> Argument:
     """An index as it is written between brackets."""
     value = argument.value
-    items = value[1] if tag(value) == "t" else [value]
-    if any(tag(v) not in ("/", "") for v in items):
+    items = items_of(value) if tag(value) == TUPLE else [value]
+    if any(tag(item) not in (SLICE, "") for item in items):
         return argument
-    return Argument("", ("$", ", ".join(_place(v) for v in items)))
+    return Argument("", Spelled(SPELLED, ", ".join(map(_place, items))))
 
 
 def _place(item: Encoded) -> str:
-    if tag(item) != "/":
+    if tag(item) != SLICE:
         return "..." if item == ("O", "builtins.ellipsis") else literal(item)
-    start, stop, step = ("" if v is None else literal(v) for v in item[1])
+    bounds = SliceValue._make(item).bounds
+    start, stop, step = ("" if bound is None else literal(bound) for bound in bounds)
     return f"{start}:{stop}" + (f":{step}" if step else "")
 
 
@@ -239,7 +265,7 @@ def _as_method(call: _Call) -> Iterator[Draft]:
     """The call of a tensor's method."""
     if not isinstance(call.func, ast.Attribute) or not call.event.api.startswith("torch.Tensor."):
         return
-    if call.given and tag(call.given[0].value) == "T":
+    if call.given and tag(call.given[0].value) == TENSOR:
         yield call.draft((), call.event.api.rpartition(".")[2], StepForm.METHOD)
 
 
@@ -254,9 +280,9 @@ def _by_api(call: _Call, record: ProbeRecord) -> Iterator[Draft]:
 
 def _written_to(event: Event, given: tuple[Argument, ...]) -> list[Argument]:
     """The tensor arguments that the call writes to."""
-    if any(tag(argument.value) in ("L", "t") and tensors(argument.value) for argument in given):
+    if any(tag(argument.value) in LISTS and tensors(argument.value) for argument in given):
         return []
-    own = [argument for argument in given if tag(argument.value) == "T"]
+    own = [argument for argument in given if tag(argument.value) == TENSOR]
     return [own[index] for index, _ in event.written if index < len(own)]
 
 
@@ -294,12 +320,12 @@ def shared(draft: Draft) -> Iterator[Draft]:
     call = draft.steps[-1]
     target = call.target or "out"
     for argument in call.arguments:
-        if tag(argument.value) == "T":
+        if tag(argument.value) == TENSOR:
             write = Step(StepForm.TEMPLATE, "{0}.fill_(7)", "", (argument,))
             yield replace(draft, steps=(*draft.steps, write), results=(target,))
             for written in (f"{target}.fill_(7)", f"{target}[0].fill_(7)", f"{target}[...] = 7"):
                 yield replace(draft, steps=(*draft.steps, Step(StepForm.STATEMENT, written)), results=(argument,))
-        elif tag(argument.value) == "N":
+        elif tag(argument.value) == ARRAY:
             write = Step(StepForm.TEMPLATE, "{0}[...] = 7", "", (argument,))
             yield replace(draft, steps=(*draft.steps, write), results=(target,))
     if not call.target and call.arguments:
@@ -324,17 +350,17 @@ def differentiated(draft: Draft) -> Iterator[Draft]:
     """The draft with a backward pass, and the gradients of its floating inputs as its results."""
     call = draft.steps[-1]
     wanted = tuple(_requiring(a) for a in call.arguments)
-    inputs = [a for a in wanted if tag(a.value) == "T" and a.value[5]]
+    inputs = [a.value for a in wanted if tag(a.value) == TENSOR and tensor_of(a.value).requires_grad]
     if not inputs:
         return
-    results = tuple(Argument("", ("g", a.value)) for a in inputs)
+    results = tuple(Argument("", GradientOf(GRADIENT, value)) for value in inputs)
     for loss in ("out.sum().backward()", "out[0].sum().backward()", "(out * out).sum().backward()"):
         steps = (*draft.steps[:-1], replace(call, arguments=wanted), Step(StepForm.STATEMENT, loss))
         yield replace(draft, steps=steps, results=results)
 
 
 def _requiring(argument: Argument) -> Argument:
-    value = argument.value
-    if tag(value) == "T" and "float" in value[1]:
-        return replace(argument, value=(*value[:5], True, *value[6:]))
-    return argument
+    tensor = tensor_of(argument.value) if tag(argument.value) == TENSOR else None
+    if tensor is None or "float" not in tensor.dtype:
+        return argument
+    return replace(argument, value=tensor._replace(requires_grad=True))

@@ -12,12 +12,13 @@ from pathlib import Path
 
 from migrate_lens.model.report import Gap, Symptom
 from migrate_lens.model.trace import Place
-from migrate_lens.model.value import Encoded, difference, tag
+from migrate_lens.model.value import NAMED_TUPLE, OBJECT, TUPLE, Encoded, difference, tag
 from migrate_lens.programs.drafts import Draft, Step, StepForm, write
 from migrate_lens.programs.large import plain_large
 from migrate_lens.programs.literals import Unwritable
 from migrate_lens.programs.sources import Module, module, node_at, unchanged
 from migrate_lens.programs.synthesis import ProbeRecord, arguments, differentiated, drafts, shared
+from migrate_lens.programs.values import LISTS, items_of
 from migrate_lens.remedies.fix import importing
 from migrate_lens.remedies.fix.candidates import candidates
 from migrate_lens.remedies.fix.recipes import by_recipe
@@ -29,7 +30,7 @@ from migrate_lens.remedies.reproduce.reproduce import Occurrence, occurrences, s
 
 _TRIED = 40
 _SITES = 12
-_OPAQUE: Encoded = ("O", "")
+_OPAQUE: Encoded = (OBJECT, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,10 +371,10 @@ def agrees(want: Encoded, got: Encoded) -> bool:
     kind, other = tag(want), tag(got)
     if not kind:
         return type(want) is type(got)
-    alike = (kind == "n" and other in ("n", "t")) or (kind in ("L", "t") and kind == other)
+    alike = (kind == NAMED_TUPLE and other in (NAMED_TUPLE, TUPLE)) or (kind in LISTS and kind == other)
     if not alike:
         return True
-    left, right = want[-1], got[-1]
+    left, right = items_of(want), items_of(got)
     return len(left) == len(right) and all(map(agrees, left, right))
 
 

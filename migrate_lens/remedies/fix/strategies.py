@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from migrate_lens.model.report import Symptom
-from migrate_lens.model.value import Encoded, tag
+from migrate_lens.model.value import DEVICE, DTYPE, LIST, SIZE, TENSOR, TUPLE, Encoded, tag
 from migrate_lens.programs.literals import scalar
+from migrate_lens.programs.values import LISTS, items_of, tensor_of
 from migrate_lens.remedies.fix.slots import Form, Site
 
 _OPERATORS = {
@@ -183,7 +184,7 @@ def unpacked(call: Troubled) -> Iterator[Candidate]:
     if not _is_called(site) or call.symptom not in (Symptom.EXCEPTION, Symptom.MISSING_ARGUMENT):
         return
     for number, value in enumerate(call.values):
-        if tag(value) in ("L", "t", "Z") and number:
+        if tag(value) in (LIST, TUPLE, SIZE) and number:
             slots = _slots(site)
             slots[number] = f"*{{{number}}}"
             keywords = tuple("" if at == number else keyword for at, keyword in enumerate(site.keywords))
@@ -266,7 +267,7 @@ def the_other_form(call: Troubled) -> Iterator[Candidate]:
 def _takes_a_tensor_first(call: Troubled) -> bool:
     if not call.site.nodes or not call.values or call.site.keywords[0]:
         return False
-    return tag(call.values[0]) == "T"
+    return tag(call.values[0]) == TENSOR
 
 
 def in_place_by_copy(call: Troubled) -> Iterator[Candidate]:
@@ -292,22 +293,22 @@ def result_cast(call: Troubled) -> Iterator[Candidate]:
     plain, want = again(call.site), call.want
     if call.site.form is Form.OPERATOR:
         plain = f"({plain})"
-    if tag(want) == "T":
+    if tag(want) == TENSOR:
         yield from _tensor_cast(plain, want, reshaped=call.symptom is Symptom.SHAPE)
     elif type(want) in (bool, int, float, str):
         name = type(want).__name__
         yield Candidate(Kind.CAST, f"{name}({plain})", f"torch gives a Python {name}")
-    elif tag(want) in ("Z", "t"):
+    elif tag(want) in (SIZE, TUPLE):
         yield Candidate(Kind.CAST, f"tuple({plain})", "torch gives a tuple")
-    elif tag(want) == "L":
+    elif tag(want) == LIST:
         yield Candidate(Kind.CAST, f"list({plain})", "torch gives a list")
 
 
 def _tensor_cast(plain: str, want: Encoded, *, reshaped: bool) -> Iterator[Candidate]:
-    _, dtype, shape, *_ = want
-    yield Candidate(Kind.CAST, f"{plain}.to(torch.{dtype})", "only the dtype of the result differs")
-    if shape and reshaped:
-        text = f"{plain}.reshape({', '.join(map(str, shape))})"
+    tensor = tensor_of(want)
+    yield Candidate(Kind.CAST, f"{plain}.to(torch.{tensor.dtype})", "only the dtype of the result differs")
+    if tensor.shape and reshaped:
+        text = f"{plain}.reshape({', '.join(map(str, tensor.shape))})"
         yield Candidate(Kind.CAST, text, "only the shape of the result differs")
 
 
@@ -315,8 +316,8 @@ def operand_cast(call: Troubled) -> Iterator[Candidate]:
     """Operands in the dtype to which torch promotes them."""
     if call.symptom not in (Symptom.EXCEPTION, Symptom.DTYPE, Symptom.VALUE):
         return
-    dtypes = {number: value[1] for number, value in enumerate(call.values) if tag(value) == "T"}
-    wanted = [call.want[1]] if tag(call.want) == "T" else []
+    dtypes = {number: tensor_of(value).dtype for number, value in enumerate(call.values) if tag(value) == TENSOR}
+    wanted = [tensor_of(call.want).dtype] if tag(call.want) == TENSOR else []
     wanted += sorted({*dtypes.values(), "float32", "int64"} - set(wanted))
     for dtype in wanted:
         for operands in (*([number] for number in dtypes), list(dtypes)):
@@ -339,18 +340,19 @@ def _operands_cast(site: Site, operands: Sequence[int], dtype: str) -> Candidate
 
 def _lists_cast(call: Troubled) -> Iterator[Candidate]:
     """Lists of tensors of several dtypes."""
-    if tag(call.want) != "T":
+    if tag(call.want) != TENSOR:
         return
     for number, value in enumerate(call.values):
-        if tag(value) in ("L", "t") and value[1] and tag(value[1][0]) == "T":
+        items = items_of(value) if tag(value) in LISTS else []
+        if items and tag(items[0]) == TENSOR:
             slots = _slots(call.site)
-            slots[number] = f"[t.to(torch.{call.want[1]}) for t in {{{number}}}]"
+            slots[number] = f"[t.to(torch.{tensor_of(call.want).dtype}) for t in {{{number}}}]"
             yield Candidate(Kind.CAST, again(call.site, slots=slots), _PROMOTES)
 
 
 def scalar_operand(call: Troubled) -> Iterator[Candidate]:
     """A Python number as a tensor like its neighbour."""
-    tensors = [number for number, value in enumerate(call.values) if tag(value) == "T"]
+    tensors = [number for number, value in enumerate(call.values) if tag(value) == TENSOR]
     numbers = [number for number, value in enumerate(call.values) if type(value) in (int, float, bool)]
     if not tensors or call.symptom is not Symptom.EXCEPTION or call.site.form is Form.INPLACE:
         return
@@ -369,7 +371,7 @@ def gated(call: Troubled) -> Iterator[Candidate]:
     form, missing = call.site.form, call.missing
     if missing is None or form not in (Form.FUNCTION, Form.ATTRIBUTE):
         return
-    known = form is Form.ATTRIBUTE or all(tag(value) in ("", "V", "D") for value in call.values)
+    known = form is Form.ATTRIBUTE or all(tag(value) in ("", DEVICE, DTYPE) for value in call.values)
     if not known or not _constant(call):
         return
     there = f'hasattr({missing.owner}, "{missing.name}")'

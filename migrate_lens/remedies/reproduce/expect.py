@@ -10,14 +10,39 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from migrate_lens.model.value import RTOL, Encoded, array, close, difference, tag
+from migrate_lens.model.value import (
+    ARRAY,
+    DEVICE,
+    DICT,
+    DTYPE,
+    LAYER,
+    LIST,
+    NAMED_TUPLE,
+    RTOL,
+    SIZE,
+    TENSOR,
+    TUPLE,
+    DeviceValue,
+    DictValue,
+    DtypeValue,
+    Encoded,
+    LayerValue,
+    NamedTupleValue,
+    SizeValue,
+    array,
+    close,
+    difference,
+    tag,
+    typed,
+)
 from migrate_lens.programs.literals import Array, Element, Unwritable, literal, nested, number, scalar
+from migrate_lens.programs.values import array_of, items_of, tensor_of
 
 # Most elements of an expected tensor that are written out; of larger ones the element that differs most is named.
 _SHOWN = 12
 # Paddle's value where it has none.
 NO_VALUE: Encoded = ("no value",)
-_SEQUENCES = ("L", "t", "n")
+_SEQUENCES = (LIST, TUPLE, NAMED_TUPLE)
 Checks = Iterator[tuple[str, ...]]
 
 
@@ -30,15 +55,15 @@ def checks(expression: str, want: Encoded, got: Encoded = NO_VALUE) -> Checks:
         got: Paddle's value; left out where Paddle has none, and then the assertions only state what torch gives.
     """
     kind = tag(want)
-    if kind == "T":
+    if kind == TENSOR:
         yield from _tensor(expression, want, got)
     elif kind in _SEQUENCES:
         yield from _sequence(expression, want, got)
-    elif kind == "N":
+    elif kind == ARRAY:
         yield (f"assert {expression}.tolist() == {_listed(want)}, {expression}",)
-    elif kind == "d":
+    elif kind == DICT:
         yield from _dict(expression, want, got)
-    elif kind == "K":
+    elif kind == LAYER:
         yield from _layer(expression, want)
     else:
         yield from _plain(expression, want, got)
@@ -50,7 +75,7 @@ def checks(expression: str, want: Encoded, got: Encoded = NO_VALUE) -> Checks:
 def _tensor(e: str, want: Encoded, got: Encoded) -> Checks:
     if got is NO_VALUE:
         yield from _values(e, want, None)
-    elif tag(got) == "T":
+    elif tag(got) == TENSOR:
         yield from _other_tensor(e, want, got)
     else:
         if tag(got) in _SEQUENCES:
@@ -61,30 +86,31 @@ def _tensor(e: str, want: Encoded, got: Encoded) -> Checks:
 
 def _other_tensor(e: str, want: Encoded, got: Encoded) -> Checks:
     """By the first aspect in which two tensors differ."""
-    _, dtype, shape, _, device, grad = want[:6]
-    _, other_dtype, other_shape, _, other_device, other_grad = got[:6]
-    if shape != other_shape:
-        yield (f"assert list({e}.shape) == {list(shape)}, {e}.shape",)
-    elif dtype != other_dtype:
+    torch, paddle = tensor_of(want), tensor_of(got)
+    dtype, device = torch.dtype, torch.device
+    if torch.shape != paddle.shape:
+        yield (f"assert list({e}.shape) == {list(torch.shape)}, {e}.shape",)
+    elif dtype != paddle.dtype:
         yield (f"assert {e}.dtype == torch.{dtype}, {e}.dtype",)
         yield (f"assert str({e}.dtype).endswith({dtype!r}), {e}.dtype",)
-    elif device != other_device:
+    elif device != paddle.device:
         yield (f"assert {e}.device.type == {device!r}, {e}.device",)
-    elif grad != other_grad and _same(want, got):
-        yield (f"assert {e}.requires_grad is {grad}, {e}.requires_grad",)
+    elif torch.requires_grad != paddle.requires_grad and _same(want, got):
+        yield (f"assert {e}.requires_grad is {torch.requires_grad}, {e}.requires_grad",)
     else:
         yield from _values(e, want, array(got))
 
 
 def _same(want: Encoded, got: Encoded) -> bool:
     left, right = array(want), array(got)
-    return left is None or right is None or close(left, right, want[1])
+    return left is None or right is None or close(left, right, tensor_of(want).dtype)
 
 
 def _values(e: str, want: Encoded, other: Array | None) -> Checks:
     """By the values of a tensor, or by one of them where they are many."""
     values = array(want)
-    _, dtype, shape, *_ = want
+    tensor = tensor_of(want)
+    dtype, shape = tensor.dtype, tensor.shape
     if values is None or values.size != math.prod(shape):
         yield (f"assert list({e}.shape) == {list(shape)}, {e}.shape",)
         return
@@ -101,7 +127,7 @@ def _listed(want: Encoded) -> str:
     values = array(want)
     if values is None:
         raise Unwritable("the expected values are not known")
-    return nested(values, want[1])
+    return nested(values, array_of(want).dtype)
 
 
 def _floats(e: str, values: Array, dtype: str) -> Checks:
@@ -157,15 +183,15 @@ def _worst(want: Array, got: Array) -> int:
 
 
 def _sequence(e: str, want: Encoded, got: Encoded) -> Checks:
-    items = want[-1]
+    items = items_of(want)
     if got is NO_VALUE:
         yield from _stated(e, items)
     elif tag(got) not in _SEQUENCES:
         yield (f"assert isinstance({e}, (list, tuple)), type({e})",)
-    elif len(got[-1]) != len(items):
+    elif len(items_of(got)) != len(items):
         yield (f"assert len({e}) == {len(items)}, {e}",)
     else:
-        for index, (one, other) in enumerate(zip(items, got[-1], strict=True)):
+        for index, (one, other) in enumerate(zip(items, items_of(got), strict=True)):
             if _differ(one, other):
                 yield from checks(f"{e}[{index}]", one, other)
         yield from _sequence_type(e, want, got)
@@ -177,48 +203,50 @@ def _differ(want: Encoded, got: Encoded) -> bool:
 
 def _sequence_type(e: str, want: Encoded, got: Encoded) -> Checks:
     kind, other = tag(want), tag(got)
-    if kind == "n" and other != "n":
-        _, _, fields, _ = want
-        yield (f"assert hasattr({e}, {fields[0]!r}), type({e})",)
+    if kind == NAMED_TUPLE and other != NAMED_TUPLE:
+        first = NamedTupleValue._make(want).fields[0]
+        yield (f"assert hasattr({e}, {first!r}), type({e})",)
     if kind != other:
-        yield (f"assert type({e}) is {'list' if kind == 'L' else 'tuple'}, type({e})",)
+        yield (f"assert type({e}) is {'list' if kind == LIST else 'tuple'}, type({e})",)
 
 
 def _stated(e: str, items: list[Encoded]) -> Checks:
     if items and all(not tag(item) for item in items):
         yield (f"assert list({e}) == [{', '.join(scalar(item) for item in items)}], {e}",)
-    elif items and tag(items[0]) == "T":
+    elif items and tag(items[0]) == TENSOR:
         yield from checks(f"{e}[0]", items[0])
     else:
         yield (f"assert len({e}) == {len(items)}, {e}",)
 
 
 def _dict(e: str, want: Encoded, got: Encoded) -> Checks:
-    keys = [key for key, _ in want[1]]
-    if tag(got) != "d" or [key for key, _ in got[1]] != keys:
+    pairs = DictValue._make(want).pairs
+    others = DictValue._make(got).pairs if tag(got) == DICT else []
+    keys = [key for key, _ in pairs]
+    if tag(got) != DICT or [key for key, _ in others] != keys:
         yield (f"assert list({e}) == [{', '.join(map(scalar, keys))}], list({e})",)
         return
-    for (key, one), (_, other) in zip(want[1], got[1], strict=True):
+    for (key, one), (_, other) in zip(pairs, others, strict=True):
         if difference(one, other) is not None:
             yield from checks(f"{e}[{scalar(key)}]", one, other)
 
 
 def _layer(e: str, want: Encoded) -> Checks:
-    _, _, state = want[:3]
-    if state is None:
+    layer = LayerValue._make(want)
+    if layer.state is None:
         return
-    names = sorted(name for name, *_ in state)
+    names = sorted(parameter.name for parameter in layer.parameters)
     yield (f"assert sorted({e}.state_dict()) == {names}, sorted({e}.state_dict())",)
-    for name, _, shape, _ in state:
-        yield (f"assert list({e}.state_dict()[{name!r}].shape) == {list(shape)}",)
+    for parameter in layer.parameters:
+        yield (f"assert list({e}.state_dict()[{parameter.name!r}].shape) == {list(parameter.shape)}",)
 
 
 # -- small values ------------------------------------------------------------------------------------------------------
 
 
 def _plain(e: str, want: Encoded, got: Encoded) -> Checks:
-    if tag(want) in ("Z", "D", "V"):
-        yield from _torch_value(e, tag(want), want[1])
+    if tag(want) in (SIZE, DTYPE, DEVICE):
+        yield from _torch_value(e, want)
     elif want is None or isinstance(want, bool):
         yield (f"assert {e} is {want}, {e}",)
     elif isinstance(want, float):
@@ -231,14 +259,17 @@ def _plain(e: str, want: Encoded, got: Encoded) -> Checks:
         yield (f"assert {e} is not None",)
 
 
-def _torch_value(e: str, kind: str, held: Encoded) -> Checks:
+def _torch_value(e: str, want: Encoded) -> Checks:
     """A size, a dtype or a device."""
-    if kind == "Z":
-        yield (f"assert tuple({e}) == {literal(('t', list(held)))}, {e}",)
-        yield (f"assert isinstance({e}, tuple), type({e})",)
-    elif kind == "D":
-        yield (f"assert {e} == torch.{held}, {e}",)
-        yield (f'assert str({e}) == "torch.{held}", str({e})',)
-    else:
-        yield (f'assert {e}.type == "{held}", {e}',)
-        yield (f'assert str({e}) == "{held}", {e}',)
+    match typed(want):
+        case SizeValue(extents=extents):
+            yield (f"assert tuple({e}) == {literal((TUPLE, list(extents)))}, {e}",)
+            yield (f"assert isinstance({e}, tuple), type({e})",)
+        case DtypeValue(name=name):
+            yield (f"assert {e} == torch.{name}, {e}",)
+            yield (f'assert str({e}) == "torch.{name}", str({e})',)
+        case DeviceValue(name=name):
+            yield (f'assert {e}.type == "{name}", {e}',)
+            yield (f'assert str({e}) == "{name}", {e}',)
+        case _:
+            return

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from migrate_lens.model.trace import Event
-from migrate_lens.model.value import Encoded, tag
+from migrate_lens.model.value import REFERENCE, Encoded, tag
 
 _CONTEXT = re.compile(r"torch\.autograd\.(?:function\.)?(?:FunctionCtx|Function)\.(\w+)$")
 _PROGRAM = """\
@@ -66,7 +66,7 @@ def _applied(inputs: Sequence[Encoded]) -> str:
 
 
 def _input(value: Encoded) -> str:
-    if tag(value) == "#":
+    if tag(value) == REFERENCE:
         return "x"
     return repr(value) if isinstance(value, bool | int | float | str) else "None"
 

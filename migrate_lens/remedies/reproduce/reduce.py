@@ -15,9 +15,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from migrate_lens.model.value import Encoded, array, tag
+from migrate_lens.model.value import ARRAY, SIZE, TENSOR, Encoded, SizeValue, array, tag
 from migrate_lens.programs.drafts import Draft, StepForm
 from migrate_lens.programs.literals import Array
+from migrate_lens.programs.values import ARRAYS, LISTS, array_of, items_of, tensor_of
 
 T = TypeVar("T")
 Test = Callable[[T], bool]
@@ -101,8 +102,8 @@ def fewer_steps(draft: Draft) -> Iterator[Draft]:
 
 def smaller_sizes(draft: Draft) -> Iterator[Draft]:
     """Make an extent smaller wherever it stands, then in one input alone."""
-    extents = sorted({extent for array in _arrays(draft) for extent in array[2] if extent > 1}, reverse=True)
-    for extent in extents:
+    extents = {extent for value in _arrays(draft) for extent in array_of(value).shape if extent > 1}
+    for extent in sorted(extents, reverse=True):
         for new in (1, 2, extent // 2):
             if new < extent:
                 yield _map(draft, partial(_resized, extent=extent, new=new))
@@ -113,9 +114,9 @@ def smaller_sizes(draft: Draft) -> Iterator[Draft]:
 
 def _cuts(value: Encoded) -> Iterator[Encoded]:
     """An array with one extent of one or of two."""
-    if tag(value) not in ("T", "N"):
+    if tag(value) not in ARRAYS:
         return
-    for axis, extent in enumerate(value[2]):
+    for axis, extent in enumerate(array_of(value).shape):
         for new in (1, 2):
             if new < extent:
                 yield _cut(value, axis, new)
@@ -132,20 +133,20 @@ def plainer_types(draft: Draft) -> Iterator[Draft]:
     """Give an input the default dtype, and no gradient."""
     for place in draft.inputs():
         value = place.argument.value
-        if tag(value) == "T":
+        if tag(value) == TENSOR:
             for plainer in _plainer_types(value):
                 yield draft.with_value(place, plainer)
 
 
 def _plainer_types(value: Encoded) -> Iterator[Encoded]:
-    kind, dtype, shape, _, device, grad, *more = value
-    if grad:
-        yield (*value[:5], False, *more)
-    plain = "float32" if "float" in dtype else "int64"
+    tensor = tensor_of(value)
+    if tensor.requires_grad:
+        yield tensor._replace(requires_grad=False)
+    plain = "float32" if "float" in tensor.dtype else "int64"
     values = array(value)
-    if dtype in (plain, "bool") or "complex" in dtype or values is None:
+    if tensor.dtype in (plain, "bool") or "complex" in tensor.dtype or values is None:
         return
-    yield (kind, plain, shape, values.astype(plain).tobytes(), device, grad, *more)
+    yield tensor._replace(dtype=plain, data=values.astype(plain).tobytes())
 
 
 DRAFT_PASSES: tuple[Pass[Draft], ...] = (
@@ -165,10 +166,10 @@ def _arrays(draft: Draft) -> Iterator[Encoded]:
 
 
 def _arrays_in(value: Encoded) -> Iterator[Encoded]:
-    if tag(value) in ("T", "N"):
+    if tag(value) in ARRAYS:
         yield value
-    elif tag(value) in ("L", "t"):
-        for item in value[1]:
+    elif tag(value) in LISTS:
+        for item in items_of(value):
             yield from _arrays_in(item)
 
 
@@ -181,15 +182,16 @@ def _map(draft: Draft, change: Callable[[Encoded], Encoded]) -> Draft:
 def _resized(value: Encoded, extent: int, new: int) -> Encoded:
     """A value with one extent replaced wherever it stands: in shapes, and as a number among the arguments."""
     kind = tag(value)
-    if kind in ("T", "N"):
-        for axis, size in enumerate(value[2]):
+    if kind in ARRAYS:
+        for axis, size in enumerate(array_of(value).shape):
             if size == extent:
                 value = _cut(value, axis, new)
         return value
-    if kind in ("L", "t"):
-        return (kind, [_resized(item, extent, new) for item in value[1]])
-    if kind == "Z":
-        return ("Z", tuple(new if size == extent else size for size in value[1]))
+    if kind in LISTS:
+        return (kind, [_resized(item, extent, new) for item in items_of(value)])
+    if kind == SIZE:
+        extents = SizeValue._make(value).extents
+        return SizeValue(SIZE, tuple(new if size == extent else size for size in extents))
     return new if type(value) is int and value == extent else value
 
 
@@ -198,21 +200,24 @@ def _cut(value: Encoded, axis: int, size: int) -> Encoded:
     if values is None:
         return value
     if np.array_equal(values.reshape(-1), np.arange(values.size)):
-        shape = (*value[2][:axis], size, *value[2][axis + 1 :])
+        old = array_of(value).shape
+        shape = (*old[:axis], size, *old[axis + 1 :])
         cut = np.arange(int(np.prod(shape))).astype(values.dtype).reshape(shape)
     else:
         cut = np.take(values, range(size), axis=axis)
-    return (*value[:2], cut.shape, cut.tobytes(), *value[4:])
+    return array_of(value)._replace(shape=cut.shape, data=cut.tobytes())
 
 
 def _values(value: Encoded) -> Array | None:
-    if tag(value) == "N":
-        return np.frombuffer(value[3], value[1]).reshape(value[2]) if isinstance(value[3], bytes) else None
-    return array(value) if isinstance(value[3], bytes) else None
+    """The values of a tensor or an array; None where not all of them were kept."""
+    kept = array_of(value)
+    if not isinstance(kept.data, bytes):
+        return None
+    return np.frombuffer(kept.data, kept.dtype).reshape(kept.shape) if tag(value) == ARRAY else array(value)
 
 
 def _plainer(value: Encoded) -> Iterator[Encoded]:
-    values = _values(value) if tag(value) in ("T", "N") else None
+    values = _values(value) if tag(value) in ARRAYS else None
     if values is None or values.size == 0:
         return
     flat = values.reshape(-1)
@@ -222,7 +227,7 @@ def _plainer(value: Encoded) -> Iterator[Encoded]:
     for plain in (np.ones(size), np.zeros(size), np.arange(size)):
         made = plain.astype(values.dtype)
         if not np.array_equal(made, flat) and not np.array_equal(flat, np.arange(size)):
-            yield (*value[:3], made.tobytes(), *value[4:])
+            yield array_of(value)._replace(data=made.tobytes())
 
 
 # -- programs ----------------------------------------------------------------------------------------------------------

@@ -15,11 +15,12 @@ from itertools import islice
 
 from migrate_lens.model.report import Gap, Key, Symptom
 from migrate_lens.model.trace import Event
-from migrate_lens.model.value import Encoded, difference, tag
+from migrate_lens.model.value import LIST, Encoded, difference, tag
 from migrate_lens.programs.drafts import Draft, Text, write
 from migrate_lens.programs.large import plain_large
 from migrate_lens.programs.literals import Unwritable
 from migrate_lens.programs.synthesis import ProbeRecord, differentiated, drafts, shared, stated
+from migrate_lens.programs.values import items_of
 from migrate_lens.remedies.lab import Lab, Trial
 from migrate_lens.remedies.reproduce import functions
 from migrate_lens.remedies.reproduce.expect import checks
@@ -326,7 +327,7 @@ class _End:
         """The results by themselves: a call's are measured in a list."""
         if not self.by_call:
             return [value] * len(self.text.results)
-        return list(value[1]) if tag(value) == "L" else []
+        return items_of(value) if tag(value) == LIST else []
 
     def _asserting(self, groups: Iterator[tuple[str, ...]]) -> Iterator[str]:
         for lines in groups:
