@@ -138,7 +138,7 @@ def gap_of(key: Key, rows: list[tuple[Finding, Spot, Use]]) -> AuditGap:
         sites=tuple(dict.fromkeys(spot.site for spot in spots)),
         expected=finding.expected,
         actual=finding.actual,
-        evidence=evidence(rows),
+        observed=evidence(rows),
     )
     return AuditGap(gap, round(score, 3), finding.basis, spots)
 

@@ -39,21 +39,30 @@ def _gap(finding: Finding, rules: tuple[Rule, ...]) -> Gap:
     named = answer(rules, facts)
     layer = (layered and layered.layer) or Layer.UNCLASSIFIED
     category = (categorised and categorised.category) or Category.A
-    decision, reasons = decide(finding, category, (decided and decided.decision) or "")
-    evidence = (*finding.evidence, *reasons)
+    ruling = decide(finding, category, (decided and decided.decision) or "")
+    observed = finding.evidence
     if layer is Layer.UNCLASSIFIED:
-        evidence = (_UNCLAIMED, *evidence)
+        observed = (_UNCLAIMED, *observed)
     return Gap(
         id=f"{finding.key.api}:{finding.key.symptom}",
         api=finding.key.api,
         symptom=finding.key.symptom,
         layer=layer,
         category=category,
-        decision=decision,
+        decision=ruling.decision,
         rule=named.id if named else "",
         stage=finding.stage,
         sites=finding.sites,
         expected=finding.expected,
         actual=finding.actual,
-        evidence=evidence,
+        observed=observed,
+        ruling=ruling,
+        detail=finding.key.detail,
+        exception=str(finding.facts.get("exception", "")),
+        raised_in=_raised_in(finding),
     )
+
+
+def _raised_in(finding: Finding) -> str:
+    """Where the target raised, for what no observed call did: a call that raises says enough by its name."""
+    return "" if "kind" in finding.facts else str(finding.facts.get("raised_in", ""))

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from migrate_lens import config
 from migrate_lens.cli.terminal import terminal
-
-if TYPE_CHECKING:
-    from migrate_lens.commands.issue import Done
 
 State = Annotated[Path, typer.Option("--state", metavar="DIR", help="Where the last diagnosis is.")]
 Gaps = Annotated[list[str] | None, typer.Argument(metavar="GAP", help="Gaps of the last diagnosis, by id.")]
@@ -21,8 +17,8 @@ OK, FOUND = 0, 1
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    for command in (issue, fix, check, recheck):
-        app.command()(command)
+    for function in (issue, fix, check, recheck):
+        app.command()(function)
 
 
 def issue(
@@ -40,12 +36,21 @@ def issue(
     state_folder: State = config.DEFAULT_STATE,
 ) -> int:
     """Make a minimal reproduction of each gap that needs an issue, verify it on both sides, and write the issue."""
-    from migrate_lens.commands import issue as pipeline
+    from migrate_lens.commands import issue as command
 
-    asked = pipeline.Asked(state_folder, tuple(gaps or ()), emit, everything, lang, templates, output)
-    done = pipeline.issue(asked, terminal.progress())
-    terminal.show(pipeline.as_json(done) if as_json else _issues(done, emit))
-    return OK if all(d.outcome != pipeline.FAILED for d in done) else FOUND
+    request = command.IssueRequest(
+        state=state_folder,
+        names=tuple(gaps or ()),
+        emit=emit,
+        everything=everything,
+        language=lang,
+        templates=templates,
+        output=output,
+    )
+    issues = command.issue(request, terminal.progress())
+    terminal.show(command.as_json(issues) if as_json else "".join(command.lines(issues, emitted=emit)))
+    failed = any(one.outcome is command.IssueOutcome.NOT_REPRODUCED for one in issues)
+    return FOUND if failed else OK
 
 
 def fix(
@@ -61,12 +66,21 @@ def fix(
     state_folder: State = config.DEFAULT_STATE,
 ) -> int:
     """Find a single-point workaround for each gap, try it on both sides, and show it as a patch."""
-    from migrate_lens.commands import fix as pipeline
+    from migrate_lens.commands import fix as command
 
-    asked = pipeline.Asked(state_folder, tuple(gaps or ()), apply, force, owner, issue_url, entry)
-    done = pipeline.fix(asked, terminal.progress())
-    terminal.show(pipeline.as_json(done) if as_json else "".join(pipeline.lines(done)) or "No gaps: nothing to fix.\n")
-    return OK if all(d.outcome == pipeline.OFFERED for d in done) else FOUND
+    request = command.FixRequest(
+        state=state_folder,
+        names=tuple(gaps or ()),
+        apply=apply,
+        force=force,
+        owner=owner,
+        issue=issue_url,
+        entry=entry,
+    )
+    fixes = command.fix(request, terminal.progress())
+    terminal.show(command.as_json(fixes) if as_json else "".join(command.lines(fixes)) or "No gaps: nothing to fix.\n")
+    offered = all(one.outcome is command.FixOutcome.OFFERED for one in fixes)
+    return OK if offered else FOUND
 
 
 def check(
@@ -77,11 +91,11 @@ def check(
     state_folder: State = config.DEFAULT_STATE,
 ) -> int:
     """Check that a port is finished: workaround comments, scope, private names, reproductions, unrelated edits."""
-    from migrate_lens.commands import check as pipeline
+    from migrate_lens.commands import check as command
 
-    done = pipeline.check(path, base, state_folder, issues)
-    terminal.show(pipeline.check_json(done) if as_json else "".join(pipeline.check_lines(done)))
-    return FOUND if done.complaints else OK
+    checked = command.check(path, base, state_folder, issues)
+    terminal.show(command.as_json(checked) if as_json else "".join(command.lines(checked)))
+    return FOUND if checked.complaints else OK
 
 
 def recheck(
@@ -91,22 +105,8 @@ def recheck(
     as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
 ) -> int:
     """Run the kept reproductions against the Paddle that is installed now; list workarounds that can be deleted."""
-    from migrate_lens.commands import check as pipeline
+    from migrate_lens.commands import recheck as command
 
-    done = pipeline.recheck(path, issues, config.load(path, paddle_python=paddle_python).paddle_python)
-    terminal.show(pipeline.recheck_json(done) if as_json else "".join(pipeline.recheck_lines(done)))
-    return FOUND if any(d.delete for d in done) else OK
-
-
-def _issues(done: Sequence[Done], emit: bool) -> str:
-    if not done:
-        return "Nothing to report: no gap of the last diagnosis needs an issue (--all takes the others too).\n"
-    parts = []
-    for each in done:
-        where = f" -> {each.folder}" if each.folder else ""
-        parts.append(f"{each.gap}: {each.outcome}{where}\n  {each.said}\n")
-        if not emit and each.body:
-            parts.append("\n" + each.body.rstrip() + "\n\n")
-    if not emit and any(each.body for each in done):
-        parts.append("Nothing was written; --emit writes it.\n")
-    return "".join(parts)
+    reproductions = command.recheck(path, issues, config.load(path, paddle_python=paddle_python).paddle_python)
+    terminal.show(command.as_json(reproductions) if as_json else "".join(command.lines(reproductions)))
+    return FOUND if any(one.delete for one in reproductions) else OK

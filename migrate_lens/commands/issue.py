@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from migrate_lens import state
 from migrate_lens.model.errors import StateError, UsageError
 from migrate_lens.model.progress import Progress
-from migrate_lens.programs.synthesis import Recording
+from migrate_lens.model.report import Gap, ProbeKind, Reproduction, Runtime, Symptom
+from migrate_lens.model.ruling import Decision, exception
+from migrate_lens.programs.synthesis import ProbeRecord
 from migrate_lens.remedies import kept
 from migrate_lens.remedies.bench_lab import NAME, BenchLab, laboratory
 from migrate_lens.remedies.publish import issue as bodies
@@ -23,13 +25,24 @@ from migrate_lens.remedies.publish.verify import IN_SCOPE, UNDER_PADDLE, CleanRu
 from migrate_lens.remedies.reproduce import scoping
 from migrate_lens.remedies.reproduce.native import MAIN
 from migrate_lens.remedies.reproduce.native_reproduce import NATIVE_LAYERS, projects, verified
+from migrate_lens.remedies.reproduce.outcomes import How
 from migrate_lens.remedies.reproduce.reproduce import LONGEST, NotReproduced, Reproduced, length, reproduce
 
-WRITTEN, SHOWN, KNOWN, NOTE, FAILED = "written", "shown", "already emitted", "note", "not reproduced"
+_STAYS = f"the evidence stays in {kept.REPORT}"
+
+
+class IssueOutcome(StrEnum):
+    """What became of a gap."""
+
+    WRITTEN = "written"
+    SHOWN = "shown"
+    KNOWN = "already emitted"
+    NOTE = "note"
+    NOT_REPRODUCED = "not reproduced"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class IssueRequest:
     """What ``issue`` was asked to do.
 
     Attributes:
@@ -52,12 +65,12 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class Issued:
     """What became of one gap.
 
     Attributes:
         gap: its id.
-        outcome: ``written``, ``shown``, ``already emitted``, ``note`` or ``not reproduced``.
+        outcome: what became of it.
         said: why, in a line.
         folder: where its files are; empty where there are none.
         body: the issue; empty where there is none.
@@ -65,150 +78,203 @@ class Done:
     """
 
     gap: str
-    outcome: str
+    outcome: IssueOutcome
     said: str
     folder: str = ""
     body: str = ""
     source: str = ""
 
 
-def issue(asked: Asked, progress: Progress) -> tuple[Done, ...]:
+def issue(request: IssueRequest, progress: Progress) -> tuple[Issued, ...]:
     """Make, verify and write the reproductions and the issues of gaps.
 
     Raises:
         LensError: there is no diagnosis, no such gap, no such language, or an interpreter is gone.
     """
-    if asked.language not in bodies.LANGUAGES:
-        raise UsageError(f"--lang {asked.language}: no such language", f"one of {', '.join(bodies.LANGUAGES)}")
-    diagnosis = kept.load(asked.state)
-    gaps = kept.chosen(diagnosis, asked.names, asked.everything)
-    with CleanRoom(diagnosis.python("torch"), diagnosis.python("paddle")) as room:
-        return tuple(_Maker(asked, diagnosis, room, progress).each(gaps))
+    if request.language not in bodies.LANGUAGES:
+        raise UsageError(f"--lang {request.language}: no such language", f"one of {', '.join(bodies.LANGUAGES)}")
+    diagnosis = kept.load(request.state)
+    gaps = kept.chosen(diagnosis, request.names, request.everything)
+    with CleanRoom(diagnosis.python(Runtime.TORCH), diagnosis.python(Runtime.TARGET)) as room:
+        return tuple(_Maker(request, diagnosis, room, progress).each(gaps))
+
+
+@dataclass(frozen=True, slots=True)
+class _Verified:
+    """A reproduction that was seen to hold.
+
+    Attributes:
+        files: its files, by name.
+        main: the one to run.
+        verdict: its clean runs.
+        failure: exception type, signal or aspect under Paddle.
+        how: what kind of failure that is.
+        switch: how compat is switched on.
+        needle: what the failure must name; empty: nothing.
+    """
+
+    files: Mapping[str, str]
+    main: str
+    verdict: Verdict
+    failure: str
+    how: How = How.RAISES
+    switch: str = UNDER_PADDLE
+    needle: str = ""
 
 
 class _Maker:
-    def __init__(self, asked: Asked, diagnosis: kept.Diagnosis, room: CleanRoom, progress: Progress) -> None:
-        self._asked = asked
+    def __init__(self, request: IssueRequest, diagnosis: kept.Diagnosis, room: CleanRoom, progress: Progress) -> None:
+        self._request = request
         self._room = room
         self._diagnosis = diagnosis
         self._progress = progress
-        self._known = kept.emitted(asked.output)
+        self._known = kept.emitted(request.output)
+        self._clean = partial(scrub, private=diagnosis.private)
 
-    def each(self, gaps: Sequence[Mapping[str, Any]]) -> Iterator[Done]:
+    def each(self, gaps: Sequence[Gap]) -> Iterator[Issued]:
         """What becomes of each gap; workers are started only when something has to be tried."""
-        waiting = [g for g in gaps if self._settled(g) is None]
-        if not waiting:
-            yield from (done for g in gaps if (done := self._settled(g)) is not None)
+        settled = [self._settled(gap) for gap in gaps]
+        if None not in settled:
+            yield from filter(None, settled)
             return
         self._progress("starting torch and paddle")
-        with laboratory(self._diagnosis) as (lab, heard):
+        with laboratory(self._diagnosis) as (lab, records):
             for gap in gaps:
-                done = self._settled(gap)
-                if done is None:
-                    self._progress(f"{gap['id']}: synthesising and reducing")
-                    done = self._made(gap, lab, heard)
-                yield done
+                issued = self._settled(gap)
+                if issued is None:
+                    self._progress(f"{gap.id}: synthesising and reducing")
+                    issued = self._made(gap, lab, records)
+                yield issued
 
-    def _settled(self, gap: Mapping[str, Any]) -> Done | None:
+    def _settled(self, gap: Gap) -> Issued | None:
         """What needs no trial."""
-        folder = self._known.get((gap["api"], gap["symptom"]))
+        folder = self._known.get(gap.key)
         if folder is not None:
-            return Done(gap["id"], KNOWN, "the same key was emitted before", str(folder))
-        if gap["decision"] == "note" and not self._asked.everything:
-            return Done(gap["id"], NOTE, why_no_issue(gap))
+            return Issued(gap.id, IssueOutcome.KNOWN, "the same key was emitted before", str(folder))
+        if gap.decision is Decision.NOTE and not self._request.everything:
+            return Issued(gap.id, IssueOutcome.NOTE, why_no_issue(gap))
         return None
 
-    def _made(self, gap: Mapping[str, Any], lab: BenchLab, heard: Sequence[Recording]) -> Done:
-        if self._diagnosis.native and gap["layer"] in NATIVE_LAYERS:
-            return self._built(gap, heard)
-        if gap["symptom"] == "scope":
-            return self._scoped(gap)
-        done = self._called(gap, lab, heard)
-        return self._built(gap, heard) if done.outcome == FAILED and self._diagnosis.native else done
+    # -- reproductions -----------------------------------------------------------------------------------------------
 
-    def _scoped(self, gap: Mapping[str, Any]) -> Done:
+    def _made(self, gap: Gap, lab: BenchLab, records: Sequence[ProbeRecord]) -> Issued:
+        reproduction = self._reproduced(gap, lab, records)
+        if isinstance(reproduction, NotReproduced):
+            return Issued(gap.id, IssueOutcome.NOT_REPRODUCED, f"{reproduction.reason}; {_STAYS}")
+        return self._published(gap, reproduction)
+
+    def _reproduced(self, gap: Gap, lab: BenchLab, records: Sequence[ProbeRecord]) -> _Verified | NotReproduced:
+        native = self._diagnosis.native
+        if native and gap.layer in NATIVE_LAYERS:
+            return self._built(gap, records)
+        if gap.symptom is Symptom.SCOPE:
+            return self._scoped(gap)
+        called = self._called(gap, lab, records)
+        return self._built(gap, records) if native and isinstance(called, NotReproduced) else called
+
+    def _scoped(self, gap: Gap) -> _Verified | NotReproduced:
         """A module that compat's scope names, and the program that imports it."""
         texts = [text for text in kept.programs(self._diagnosis) if length(text) <= LONGEST]
-        root = Path(self._diagnosis.report["library"]["root"])
-        for files in (*scoping.packages(gap, root), *scoping.programs(texts, self._diagnosis.private)):
-            self._progress(f"{gap['id']}: verifying a package in clean processes")
+        packages = scoping.packages(gap, self._diagnosis.library.root)
+        for files in (*packages, *scoping.programs(texts, self._diagnosis.private)):
+            self._progress(f"{gap.id}: verifying a package in clean processes")
             verdict = self._room.verify(files, NAME, switch=IN_SCOPE)
             failure = verdict.paddle[0].failure
             if failure and verdict.holds(failure):
-                return self._kept(gap, files, NAME, verdict, failure, "raises", IN_SCOPE)
-        return Done(gap["id"], FAILED, f"no small package shows it; the evidence stays in {kept.REPORT}")
+                return _Verified(files, NAME, verdict, failure, switch=IN_SCOPE)
+        return NotReproduced("no small package shows it")
 
-    def _built(self, gap: Mapping[str, Any], heard: Sequence[Recording]) -> Done:
+    def _built(self, gap: Gap, records: Sequence[ProbeRecord]) -> _Verified | NotReproduced:
         """A project that is compiled; the smallest that shows the failure."""
-        root = Path(self._diagnosis.report["library"]["root"])
-        probe = next((Path(p["path"]) for p in self._diagnosis.index["probes"] if p["kind"] == "script"), None)
-        ending = heard[-1].trace.ending if heard else None
-        value, has = (ending.value, ending.has_value) if ending is not None else (None, False)
-        for project in projects(gap, root, probe, value, has):
-            self._progress(f"{gap['id']}: compiling a reproduction on both sides")
+        scripts = (probe.path for probe in self._diagnosis.probes if probe.kind is ProbeKind.SCRIPT)
+        ending = records[-1].trace.ending if records else None
+        torch, paddle = self._diagnosis.python(Runtime.TORCH), self._diagnosis.python(Runtime.TARGET)
+        for project in projects(gap, self._diagnosis.library.root, next(scripts, None), ending):
+            self._progress(f"{gap.id}: compiling a reproduction on both sides")
             files = {name: scrub(text) for name, text in project.files.items()}
-            found = verified(replace(project, files=files), *map(self._diagnosis.python, ("torch", "paddle")))
-            if found is not None:
-                return self._kept(gap, files, MAIN, found.verdict, found.failure, "raises", needle=project.needle)
-        return Done(gap["id"], FAILED, f"no small project fails in the same way; the evidence stays in {kept.REPORT}")
+            native = verified(replace(project, files=files), torch, paddle)
+            if native is not None:
+                return _Verified(files, MAIN, native.verdict, native.failure, needle=project.needle)
+        return NotReproduced("no small project fails in the same way")
 
-    def _called(self, gap: Mapping[str, Any], lab: BenchLab, heard: Sequence[Recording]) -> Done:
-        made = reproduce(kept.case_of(gap), heard, kept.programs(self._diagnosis), lab)
-        if isinstance(made, NotReproduced):
-            return Done(gap["id"], FAILED, f"{made.reason}; the evidence stays in {kept.REPORT}")
-        return self._verified(gap, made)
+    def _called(self, gap: Gap, lab: BenchLab, records: Sequence[ProbeRecord]) -> _Verified | NotReproduced:
+        """A program that makes the one call, or what is left of the program that showed the gap."""
+        made = reproduce(gap, records, kept.programs(self._diagnosis), lab)
+        return made if isinstance(made, NotReproduced) else self._verified(gap, made)
 
-    def _verified(self, gap: Mapping[str, Any], made: Reproduced) -> Done:
-        self._progress(f"{gap['id']}: verifying in clean processes")
-        source = scrub(made.source, self._diagnosis.private)
-        verdict = self._room.verify({NAME: source}, NAME)
+    def _verified(self, gap: Gap, made: Reproduced) -> _Verified | NotReproduced:
+        self._progress(f"{gap.id}: verifying in clean processes")
+        files = {NAME: self._clean(made.source)}
+        verdict = self._room.verify(files, NAME)
         if not verdict.holds(made.sign.what):
-            return Done(gap["id"], FAILED, f"in clean processes: {verdict.said}; the evidence stays in {kept.REPORT}")
-        return self._kept(gap, {NAME: source}, NAME, verdict, made.sign.what, made.sign.how)
+            return NotReproduced(f"in clean processes: {verdict.said}")
+        return _Verified(files, NAME, verdict, made.sign.what, made.sign.how)
 
-    def _kept(self, gap: Mapping[str, Any], files: Mapping[str, str], main: str, verdict: Verdict, failure: str,
-              how: str, switch: str = UNDER_PADDLE, needle: str = "") -> Done:  # fmt: skip
+    # -- what is written ---------------------------------------------------------------------------------------------
+
+    def _published(self, gap: Gap, reproduction: _Verified) -> Issued:
         """Show or write what was verified."""
-        body = self._body(gap, files, main, verdict)
-        if not self._asked.emit:
-            return Done(gap["id"], SHOWN, verdict.said, "", body, files[main])
-        folder = self._asked.output / kept.slug(gap["id"])
-        version = self._diagnosis.report["environment"]["paddle"]["version"]
-        record = {
-            "id": gap["id"], "api": gap["api"], "symptom": gap["symptom"], "file": main, "failure": failure, "how": how,
-            "files": sorted(files), "switch": switch, "needle": needle, "paddle": version,
-        }  # fmt: skip
-        self._write(folder, gap, files, record, verdict, body)
-        kept.note_reproduction(self._diagnosis, gap["id"], str(folder / main))
-        self._known[gap["api"], gap["symptom"]] = folder
-        outcome = NOTE if gap["decision"] == "note" else WRITTEN
-        return Done(gap["id"], outcome, verdict.said, str(folder), body, files[main])
+        body = self._body(gap, reproduction)
+        said, source = reproduction.verdict.said, reproduction.files[reproduction.main]
+        if not self._request.emit:
+            return Issued(gap.id, IssueOutcome.SHOWN, said, "", body, source)
+        folder = self._request.output / kept.slug(gap.id)
+        self._write(folder, self._texts(gap, reproduction, body))
+        path = str(folder / reproduction.main)
+        kept.store(self._diagnosis, [replace(gap, mre=Reproduction(path, verified=True))])
+        self._known[gap.key] = folder
+        outcome = IssueOutcome.NOTE if gap.decision is Decision.NOTE else IssueOutcome.WRITTEN
+        return Issued(gap.id, outcome, said, str(folder), body, source)
 
-    def _body(self, gap: Mapping[str, Any], files: Mapping[str, str], main: str, verdict: Verdict) -> str:
-        clean = partial(scrub, private=self._diagnosis.private)
-        shown = {**gap, "expected": clean(gap["expected"]), "actual": clean(gap["actual"])}
-        if gap["decision"] == "note":
+    def _body(self, gap: Gap, reproduction: _Verified) -> str:
+        shown = replace(gap, expected=self._clean(gap.expected), actual=self._clean(gap.actual))
+        verdict, files, main = reproduction.verdict, reproduction.files, reproduction.main
+        if gap.decision is Decision.NOTE:
             values = {"gap": shown, "why": why_no_issue(gap), "source": files[main], "run": verdict.paddle[0].command}
-            return bodies.render_template("note.md.j2", values, self._asked.templates)
-        where, tests = bodies.places(gap, raised_in(gap))
-        workaround = gap["workaround"]["patch"] if gap.get("workaround") else ""
+            return bodies.render_template("note.md.j2", values, self._request.templates)
+        where, tests = bodies.places(gap)
+        torch, paddle = self._diagnosis.environments
         body = bodies.Body(
-            gap=shown, facts=facts(self._diagnosis.report["environment"]), files=files, main=main,
-            run_torch=verdict.torch[0].command, run_paddle=verdict.paddle[0].command, build="",
-            torch_log=clean(bodies.excerpt(verdict.torch[0].output, passed=True)), where=where, tests=tests,
-            paddle_log=clean(bodies.excerpt(verdict.paddle[0].output)), workaround=clean(workaround),
+            gap=shown,
+            facts=facts(torch, paddle, self._diagnosis.report.platform),
+            files=files,
+            main=main,
+            run_torch=verdict.torch[0].command,
+            run_paddle=verdict.paddle[0].command,
+            build="",
+            torch_log=self._clean(bodies.excerpt(verdict.torch[0].output, passed=True)),
+            paddle_log=self._clean(bodies.excerpt(verdict.paddle[0].output)),
+            where=where,
+            tests=tests,
+            workaround=self._clean(gap.workaround.patch) if gap.workaround is not None else "",
             times=len(verdict.paddle),
-        )  # fmt: skip
-        return bodies.render(body, self._asked.language, self._asked.templates)
+        )
+        return bodies.render(body, self._request.language, self._request.templates)
 
-    def _write(self, folder: Path, gap: Mapping[str, Any], files: Mapping[str, str], record: Mapping[str, object],
-               verdict: Verdict, body: str) -> None:  # fmt: skip
-        clean = partial(scrub, private=self._diagnosis.private)
-        texts = {
-            "note.md" if gap["decision"] == "note" else "issue.md": body, **files,
-            "torch.log": clean(_log(verdict.torch)), "paddle.log": clean(_log(verdict.paddle)),
-            kept.RECORD: json.dumps(record, indent=2) + "\n",
-        }  # fmt: skip
+    def _texts(self, gap: Gap, reproduction: _Verified, body: str) -> Mapping[str, str]:
+        """The files of an issue, by name."""
+        _, paddle = self._diagnosis.environments
+        record = kept.Emitted(
+            id=gap.id,
+            api=gap.api,
+            symptom=gap.symptom,
+            file=reproduction.main,
+            failure=reproduction.failure,
+            how=reproduction.how,
+            files=tuple(reproduction.files),
+            switch=reproduction.switch,
+            needle=reproduction.needle,
+            paddle=paddle.version,
+        )
+        return {
+            "note.md" if gap.decision is Decision.NOTE else "issue.md": body,
+            **reproduction.files,
+            "torch.log": self._clean(_log(reproduction.verdict.torch)),
+            "paddle.log": self._clean(_log(reproduction.verdict.paddle)),
+            kept.RECORD: json.dumps(record.to_json(), indent=2) + "\n",
+        }
+
+    def _write(self, folder: Path, texts: Mapping[str, str]) -> None:
         try:
             for name, text in texts.items():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -223,24 +289,39 @@ def _log(runs: Sequence[CleanRun]) -> str:
     same = [run for run in others if (run.code, run.output) == (first.code, first.output)]
     shown = [first, *(run for run in others if run not in same)]
     parts = [f"$ {run.command}\n{run.output.rstrip()}\n[exit {run.code}]\n" for run in shown]
-    return "\n".join([*parts, *([f"{len(same)} more runs, each the same\n"] if same else [])])
+    if same:
+        parts.append(f"{len(same)} more runs, each the same\n")
+    return "\n".join(parts)
 
 
-def why_no_issue(gap: Mapping[str, Any]) -> str:
-    """Why a note suffices: the last line of evidence is the reason that the policy gave."""
-    reasons = [line for line in gap["evidence"] if line.startswith(("category", "the rule", "scoped"))]
-    return reasons[-1] if reasons else "the policy asks for a note only"
+def why_no_issue(gap: Gap) -> str:
+    """Why a note suffices."""
+    why = "" if gap.ruling is None else exception(gap.ruling)
+    return why or "the policy asks for a note only"
 
 
-def raised_in(gap: Mapping[str, Any]) -> str:
-    """The file of Paddle that raised, as its repository has it."""
-    for line in gap["evidence"]:
-        _, found, place = line.partition("raised in ")
-        if found and place.startswith("paddle/"):
-            return f"python/{place.split(':')[0]}"
-    return ""
+# -- documents ---------------------------------------------------------------------------------------------------------
 
 
-def as_json(done: Sequence[Done]) -> str:
+def as_json(issues: Sequence[Issued]) -> str:
     """What became of each gap, for scripts."""
-    return json.dumps({"schema": 1, "issues": [asdict(d) for d in done]}, indent=2, ensure_ascii=False) + "\n"
+    document = {"schema": 1, "issues": [asdict(one) for one in issues]}
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def lines(issues: Sequence[Issued], *, emitted: bool) -> Iterator[str]:
+    """What became of each gap, for a person.
+
+    Args:
+        issues: what became of them.
+        emitted: whether the files were asked for; otherwise the issues themselves are shown.
+    """
+    if not issues:
+        yield "Nothing to report: no gap of the last diagnosis needs an issue (--all takes the others too).\n"
+    for one in issues:
+        where = f" -> {one.folder}" if one.folder else ""
+        yield f"{one.gap}: {one.outcome}{where}\n  {one.said}\n"
+        if one.body and not emitted:
+            yield "\n" + one.body.rstrip() + "\n\n"
+    if not emitted and any(one.body for one in issues):
+        yield "Nothing was written; --emit writes it.\n"

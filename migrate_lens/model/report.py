@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
 from migrate_lens.model import target
+from migrate_lens.model.reading import Fields, Json
+from migrate_lens.model.ruling import Decision as Decision
+from migrate_lens.model.ruling import Ruling, said
 
 
 class Symptom(StrEnum):
@@ -53,16 +56,6 @@ class Category(StrEnum):
     A = "A"
     B = "B"
     NONE = "none"
-
-
-class Decision(StrEnum):
-    """What to do about a gap."""
-
-    WORKAROUND = "workaround"
-    ISSUE = "issue"
-    BOTH = "workaround+issue"
-    NOTE = "note"
-    NARROW_SCOPE = "narrow_scope"
 
 
 class Runtime(StrEnum):
@@ -120,6 +113,11 @@ class Site:
     path: str
     line: int
 
+    @classmethod
+    def from_json(cls, fields: Fields) -> Site:
+        """The place, as a report has it."""
+        return cls(fields.text("path"), fields.whole("line"))
+
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
@@ -127,6 +125,11 @@ class Skipped:
 
     path: str
     reason: str
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> Skipped:
+        """What was skipped, as a report has it."""
+        return cls(fields.text("path"), fields.text("reason"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,15 @@ class Probe:
     path: Path | None = None
     modules: tuple[str, ...] = ()
 
+    @classmethod
+    def from_json(cls, fields: Fields) -> Probe:
+        """The probe, as a report has it: without its file, which stays in the index of the traces."""
+        return cls(fields.member("kind", ProbeKind), fields.text("spec"), None, fields.texts("modules"))
+
+    def to_json(self) -> Json:
+        """The probe, as a report has it."""
+        return {"kind": self.kind, "spec": self.spec, "modules": list(self.modules)}
+
 
 @dataclass(frozen=True, slots=True)
 class BuildEntry:
@@ -159,6 +171,15 @@ class BuildEntry:
     kind: str
     file: Path
     native: bool
+
+    @classmethod
+    def from_json(cls, fields: Fields, root: Path) -> BuildEntry:
+        """The build entry, as a report has it."""
+        return cls(fields.text("kind"), root / fields.text("file"), fields.flag("native"))
+
+    def to_json(self, root: Path) -> Json:
+        """The build entry, as a report has it."""
+        return {"kind": self.kind, "file": _shown(self.file, root), "native": self.native}
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +214,47 @@ class Library:
     tests: tuple[Path, ...] = ()
     skipped: tuple[Skipped, ...] = ()
 
+    @classmethod
+    def from_json(cls, fields: Fields) -> Library:
+        """The library, as a report has it; what was skipped in it the report has for itself."""
+        root = Path(fields.text("root"))
+        script, build = fields.maybe_text("script"), fields.maybe("build")
+        return cls(
+            root=root,
+            name=fields.text("name"),
+            script=None if script is None else root / script,
+            import_root=root / fields.text("import_root"),
+            packages=fields.texts("packages"),
+            modules=fields.texts("modules"),
+            build=None if build is None else BuildEntry.from_json(build, root),
+            native_sources=tuple(root / name for name in fields.texts("native_sources")),
+            probes=tuple(Probe.from_json(probe) for probe in fields.parts("probes")),
+            probes_from=fields.text("probes_from"),
+            tests=tuple(root / name for name in fields.texts("tests")),
+        )
+
+    def to_json(self) -> Json:
+        """The library, as a report has it; paths are relative to its root where they are in it."""
+        root = self.root
+        return {
+            "name": self.name,
+            "root": str(root),
+            "script": None if self.script is None else _shown(self.script, root),
+            "import_root": _shown(self.import_root, root),
+            "packages": list(self.packages),
+            "modules": list(self.modules),
+            "build": None if self.build is None else self.build.to_json(root),
+            "native_sources": [_shown(path, root) for path in self.native_sources],
+            "probes": [probe.to_json() for probe in self.probes],
+            "probes_from": self.probes_from,
+            "tests": [_shown(path, root) for path in self.tests],
+        }
+
+
+def _shown(path: Path, root: Path) -> str:
+    """Relative to the library where it is in it (``.`` for the root itself), absolute where it is not."""
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
@@ -205,6 +267,18 @@ class StageResult:
     seconds: float
     detail: str = ""
 
+    @classmethod
+    def from_json(cls, fields: Fields) -> StageResult:
+        """The rung, as a report has it."""
+        return cls(
+            fields.member("runtime", Runtime),
+            fields.member("stage", Stage),
+            fields.text("probe"),
+            fields.member("outcome", Outcome),
+            fields.number("seconds"),
+            fields.text("detail"),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class TraceSummary:
@@ -216,6 +290,18 @@ class TraceSummary:
     aligned: int
     reached: int
     note: str = ""
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> TraceSummary:
+        """The summary, as a report has it."""
+        return cls(
+            fields.text("probe"),
+            fields.whole("torch_calls"),
+            fields.whole("paddle_calls"),
+            fields.whole("aligned"),
+            fields.whole("reached"),
+            fields.text("note"),
+        )
 
 
 Fact = str | int | bool
@@ -267,6 +353,11 @@ class Remedy:
     patch: str
     verified: bool
 
+    @classmethod
+    def from_json(cls, fields: Fields) -> Remedy:
+        """The workaround, as a report has it."""
+        return cls(fields.text("kind"), fields.text("patch"), fields.flag("verified"))
+
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
@@ -275,10 +366,32 @@ class Reproduction:
     path: str
     verified: bool
 
+    @classmethod
+    def from_json(cls, fields: Fields) -> Reproduction:
+        """The reproduction, as a report has it."""
+        return cls(fields.text("path"), fields.flag("verified"))
+
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A diagnosed incompatibility, as it stands in the report."""
+    """A diagnosed incompatibility.
+
+    Attributes:
+        id: readable, and the same in every run.
+        api: the torch name as documented.
+        symptom, layer, category, decision: what it is, and what to do about it.
+        rule: the rule that says most about it; empty if none claims it.
+        stage: the rung where it showed.
+        sites: where in the library, nearest first.
+        expected: what torch did.
+        actual: what the target did.
+        observed: lines for a person, each one a thing that was observed.
+        workaround, mre: what was tried since.
+        ruling: how the decision was made; None where nothing was settled, as in an audit.
+        detail: exception type, aspect, signal or keyword; never prose.
+        exception: class of what the target raised; empty where it raised nothing.
+        raised_in: where the target raised, for what no observed call did.
+    """
 
     id: str
     api: str
@@ -291,9 +404,83 @@ class Gap:
     sites: tuple[Site, ...]
     expected: str
     actual: str
-    evidence: tuple[str, ...] = ()
+    observed: tuple[str, ...] = ()
     workaround: Remedy | None = None
     mre: Reproduction | None = None
+    ruling: Ruling | None = None
+    detail: str = ""
+    exception: str = ""
+    raised_in: str = ""
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """All lines that a report shows for it: what was observed, then how it was decided."""
+        return (*self.observed, *said(self.ruling))
+
+    @property
+    def key(self) -> Key:
+        """What makes it the same gap in another diagnosis, which may see it at another place."""
+        return Key(self.symptom, self.api)
+
+    def ruled(self, ruling: Ruling) -> Gap:
+        """The gap with another decision."""
+        return replace(self, decision=ruling.decision, ruling=ruling)
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> Gap:
+        """The gap, as a report has it.
+
+        Raises:
+            StateError: something is missing or of another type.
+        """
+        decision = fields.member("decision", Decision)
+        ruling = Ruling.from_json(fields, decision) if fields.has("decided_by") else None
+        evidence = fields.texts("evidence")
+        workaround, mre = fields.maybe("workaround"), fields.maybe("mre")
+        return cls(
+            id=fields.text("id"),
+            api=fields.text("api"),
+            symptom=fields.member("symptom", Symptom),
+            layer=fields.member("layer", Layer),
+            category=fields.member("category", Category),
+            decision=decision,
+            rule=fields.text("rule"),
+            stage=fields.member("stage", Stage),
+            sites=tuple(Site.from_json(site) for site in fields.parts("sites")),
+            expected=fields.text("expected"),
+            actual=fields.text("actual"),
+            observed=evidence[: len(evidence) - len(said(ruling))],
+            workaround=None if workaround is None else Remedy.from_json(workaround),
+            mre=None if mre is None else Reproduction.from_json(mre),
+            ruling=ruling,
+            detail=fields.text("detail", ""),
+            exception=fields.text("exception", ""),
+            raised_in=fields.text("raised_in", ""),
+        )
+
+    def to_json(self) -> Json:
+        """The gap, as a report has it; the last keys are there only where there is something to say."""
+        document: dict[str, object] = {
+            "id": self.id,
+            "api": self.api,
+            "symptom": self.symptom,
+            "layer": self.layer,
+            "category": self.category,
+            "decision": self.decision,
+            "rule": self.rule,
+            "stage": self.stage,
+            "sites": [asdict(site) for site in self.sites],
+            "expected": self.expected,
+            "actual": self.actual,
+            "evidence": list(self.evidence),
+            "workaround": None if self.workaround is None else asdict(self.workaround),
+            "mre": None if self.mre is None else asdict(self.mre),
+        }
+        if self.ruling is not None:
+            document["decided_by"] = self.ruling.by
+            document["settled"] = [asdict(one) for one in self.ruling.settled]
+        facts = {"detail": self.detail, "exception": self.exception, "raised_in": self.raised_in}
+        return {**document, **{name: fact for name, fact in facts.items() if fact}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +491,13 @@ class FirstDivergence:
     paddle_path: str
     observed: str
     conclusion: str
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> FirstDivergence:
+        """The row, as a report has it."""
+        return cls(
+            fields.text("torch_path"), fields.text("paddle_path"), fields.text("observed"), fields.text("conclusion")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +510,18 @@ class Environment:
     version: str
     commit: str = ""
     device: str = "cpu"
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> Environment:
+        """The environment, as a report has it."""
+        return cls(
+            fields.text("python"),
+            fields.text("executable"),
+            fields.text("framework"),
+            fields.text("version"),
+            fields.text("commit"),
+            fields.text("device"),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,3 +540,47 @@ class Report:
     skipped: tuple[Skipped, ...]
     verdict: str
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> Report:
+        """The report, as its JSON has it.
+
+        Raises:
+            StateError: something is missing or of another type.
+        """
+        environment = fields.part("environment")
+        torch, paddle = environment.maybe("torch"), environment.maybe("paddle")
+        first = fields.maybe("first_divergence")
+        return cls(
+            library=Library.from_json(fields.part("library")),
+            torch=None if torch is None else Environment.from_json(torch),
+            paddle=None if paddle is None else Environment.from_json(paddle),
+            platform=environment.text("platform"),
+            scope=fields.texts("scope"),
+            stages=tuple(StageResult.from_json(stage) for stage in fields.parts("stages")),
+            traces=tuple(TraceSummary.from_json(trace) for trace in fields.parts("traces")),
+            first=None if first is None else FirstDivergence.from_json(first),
+            gaps=tuple(Gap.from_json(gap) for gap in fields.parts("gaps")),
+            skipped=tuple(Skipped.from_json(skipped) for skipped in fields.parts("skipped")),
+            verdict=fields.text("verdict"),
+            notes=fields.texts("notes"),
+        )
+
+    def to_json(self) -> Json:
+        """All that it says, in the order of the JSON report; what program made it the format adds."""
+        return {
+            "library": self.library.to_json(),
+            "environment": {
+                "torch": None if self.torch is None else asdict(self.torch),
+                "paddle": None if self.paddle is None else asdict(self.paddle),
+                "platform": self.platform,
+            },
+            "scope": list(self.scope),
+            "stages": [asdict(stage) for stage in self.stages],
+            "traces": [asdict(trace) for trace in self.traces],
+            "first_divergence": None if self.first is None else asdict(self.first),
+            "gaps": [gap.to_json() for gap in self.gaps],
+            "skipped": [asdict(skipped) for skipped in self.skipped],
+            "notes": list(self.notes),
+            "verdict": self.verdict,
+        }

@@ -5,12 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import NamedTuple, assert_never
 
-from migrate_lens.model.value import Encoded, tag
+from migrate_lens.model.value import ARRAY, LIST, TENSOR, Encoded, tag
 from migrate_lens.programs.literals import literal
+from migrate_lens.programs.values import ARRAYS, GRADIENT, LISTS, SPELLED, GradientOf, Spelled, items_of, tensor_of
 
 _NAMES = ("x", "y", "z", "w", "v", "u", "s", "t", "r", "q")
-CALL, METHOD, TEMPLATE, STATEMENT = "call", "method", "template", "statement"
+
+
+class StepForm(StrEnum):
+    """How the text of a step is read.
+
+    ``call``: the name of what is called. ``method``: the name of a method of the first argument. ``template``: text
+    with ``{0}`` for the first argument, and so on. ``statement``: text as it is.
+    """
+
+    CALL = "call"
+    METHOD = "method"
+    TEMPLATE = "template"
+    STATEMENT = "statement"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +41,24 @@ class Step:
     """One statement.
 
     Attributes:
-        form: ``call`` (of ``text``), ``method`` (``text`` of the first argument), ``template`` (``text`` with ``{0}``
-            for the first argument, and so on) or ``statement`` (``text`` as it is).
+        form: how the text is read.
         text: see ``form``.
         target: the name that the result gets; ``""``: none.
         arguments: what is given.
     """
 
-    form: str
+    form: StepForm
     text: str
     target: str = ""
     arguments: tuple[Argument, ...] = ()
+
+
+class Input(NamedTuple):
+    """An argument of a draft: the number of its step, its position there, and what it is."""
+
+    step: int
+    position: int
+    argument: Argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,28 +75,35 @@ class Draft:
     steps: tuple[Step, ...]
     results: tuple[str | Argument, ...] = ("out",)
 
-    def inputs(self) -> Iterator[tuple[int, int, Argument]]:
-        """All arguments, with the numbers of their step and position."""
+    def inputs(self) -> Iterator[Input]:
+        """All arguments."""
         for number, step in enumerate(self.steps):
             for position, argument in enumerate(step.arguments):
-                yield number, position, argument
+                yield Input(number, position, argument)
 
     def with_argument(self, number: int, position: int, argument: Argument | None) -> Draft:
         """The draft with one argument replaced, or dropped; a result that is this input follows it."""
         step = self.steps[number]
         old = step.arguments[position]
-        results = tuple(_followed(r, old, argument) for r in self.results)
-        arguments = (*step.arguments[:position], *((argument,) if argument else ()), *step.arguments[position + 1 :])
-        steps = (*self.steps[:number], replace(step, arguments=arguments), *self.steps[number + 1 :])
-        return replace(self, steps=steps, results=results)
+        new = () if argument is None else (argument,)
+        arguments = (*step.arguments[:position], *new, *step.arguments[position + 1 :])
+        return replace(
+            self,
+            steps=(*self.steps[:number], replace(step, arguments=arguments), *self.steps[number + 1 :]),
+            results=tuple(_followed(result, old, argument) for result in self.results),
+        )
+
+    def with_value(self, place: Input, value: Encoded) -> Draft:
+        """The draft with another value for one argument."""
+        return self.with_argument(place.step, place.position, Argument(place.argument.keyword, value))
 
 
 def _followed(result: str | Argument, old: Argument, new: Argument | None) -> str | Argument:
     """A result that is an input, or the gradient of one, after that input was replaced."""
     if new is None or isinstance(result, str):
         return result
-    if tag(result.value) == "g" and result.value[1] == old.value:
-        return Argument("", ("g", new.value))
+    if tag(result.value) == GRADIENT and GradientOf._make(result.value).value == old.value:
+        return Argument("", GradientOf(GRADIENT, new.value))
     return new if result == old else result
 
 
@@ -108,14 +137,19 @@ def write(draft: Draft) -> Text:
     for step in draft.steps:
         body.append(writer.statement(step))
     results = tuple(r if isinstance(r, str) else writer.argument(r.value) for r in draft.results)
-    text = "\n".join((*body, *results))
+    imports = _imports(draft, "\n".join((*body, *results)))
+    blank = [""] if imports and body else []
+    return Text((*imports, *blank, *body), results)
+
+
+def _imports(draft: Draft, text: str) -> list[str]:
+    """The imports of a draft, with those that its text needs."""
     imports = [*draft.imports]
     if re.search(r"\btorch\.", text) and not _binds(imports, "torch"):
         imports.insert(0, "import torch")
     if re.search(r"\bnp\.", text):
         imports.append("import numpy as np")
-    imports = list(dict.fromkeys(imports))
-    return Text((*imports, *([""] if imports and body else []), *body), results)
+    return list(dict.fromkeys(imports))
 
 
 def _binds(imports: list[str], name: str) -> bool:
@@ -126,45 +160,52 @@ class _Writer:
     def __init__(self, body: list[str], reserved: set[str]) -> None:
         self._body = body
         self._reserved = reserved
-        self._known: dict[tuple[str, object], str] = {}
+        self._known: dict[tuple[str, int | None], str] = {}
 
     def statement(self, step: Step) -> str:
         text = self._expression(step)
         return f"{step.target} = {text}" if step.target else text
 
     def _expression(self, step: Step) -> str:
-        if step.form == STATEMENT:
+        if step.form is StepForm.STATEMENT:
             return step.text
-        given = [(a.keyword, self.argument(a.value)) for a in step.arguments]
-        if step.form == TEMPLATE:
-            return re.sub(r"\{(\d+)\}", lambda found: given[int(found[1])][1], step.text)
-        if step.form == METHOD:
-            (_, receiver), *given = given
-            callee = f"{receiver}.{step.text}"
-        else:
-            callee = step.text
-        return f"{callee}({', '.join(f'{k}={v}' if k else v for k, v in given)})"
+        values = [self.argument(argument.value) for argument in step.arguments]
+        keywords = [argument.keyword for argument in step.arguments]
+        given = [f"{keyword}={value}" if keyword else value for keyword, value in zip(keywords, values, strict=True)]
+        match step.form:
+            case StepForm.TEMPLATE:
+                return re.sub(r"\{(\d+)\}", lambda slot: values[int(slot[1])], step.text)
+            case StepForm.METHOD:
+                return f"{values[0]}.{step.text}({', '.join(given[1:])})"
+            case StepForm.CALL:
+                return f"{step.text}({', '.join(given)})"
+            case _:
+                assert_never(step.form)
 
     def argument(self, value: Encoded) -> str:
         """An expression for an argument; tensors and arrays get a variable of their own."""
         kind = tag(value)
-        if kind in ("T", "N"):
-            return self._variable(literal(value), value[6] if len(value) > 6 else "", "a" if kind == "N" else "")
-        if kind in ("L", "t") and any(tag(v) in ("T", "N") for v in value[1]):
-            items = ", ".join(self.argument(v) for v in value[1])
-            return f"[{items}]" if kind == "L" else f"({items}{',' if len(value[1]) == 1 else ''})"
-        if kind == "$":
-            return str(value[1])
-        if kind == "g":
-            return f"{self.argument(value[1])}.grad"
+        if kind in ARRAYS:
+            serial = tensor_of(value).serial if kind == TENSOR else None
+            return self._variable(literal(value), serial, "a" if kind == ARRAY else "")
+        if kind in LISTS and any(tag(item) in ARRAYS for item in items_of(value)):
+            items = [self.argument(item) for item in items_of(value)]
+            if kind == LIST:
+                return f"[{', '.join(items)}]"
+            comma = "," if len(items) == 1 else ""
+            return f"({', '.join(items)}{comma})"
+        if kind == SPELLED:
+            return Spelled._make(value).text
+        if kind == GRADIENT:
+            return f"{self.argument(GradientOf._make(value).value)}.grad"
         return literal(value)
 
-    def _variable(self, text: str, identity: object, prefer: str) -> str:
-        name = self._known.get((text, identity))
+    def _variable(self, text: str, serial: int | None, prefer: str) -> str:
+        name = self._known.get((text, serial))
         if name is None:
             taken = {*self._known.values(), *self._reserved}
             names = (prefer, *_NAMES) if prefer else _NAMES
             name = next((n for n in names if n not in taken), f"x{len(taken)}")
-            self._known[text, identity] = name
+            self._known[text, serial] = name
             self._body.append(f"{name} = {text}")
         return name

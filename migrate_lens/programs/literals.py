@@ -11,10 +11,36 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from migrate_lens.model.value import Encoded, array, tag
+from migrate_lens.model.value import (
+    ARRAY,
+    DICT,
+    LIST,
+    NAMED_TUPLE,
+    SET,
+    TENSOR,
+    TUPLE,
+    ArrayValue,
+    ClassValue,
+    DeviceValue,
+    DictValue,
+    DtypeValue,
+    Encoded,
+    FunctionValue,
+    SizeValue,
+    SliceValue,
+    array,
+    tag,
+    typed,
+)
+from migrate_lens.programs.values import GRADIENT, SPELLED, tensor_of
 
+# An array of any dtype, and one element of it: numpy has no narrower type for either.
+Array = NDArray[Any]
+Element = Any
 # Most elements that are written out one by one.
 WRITTEN = 64
+# Most elements that are shorter written out than as a range.
+_SHORT = 4
 _DEFAULT = {"f": "float32", "i": "int64", "b": "bool", "c": "complex64"}
 _BUILTIN = frozenset(
     ("bool", "int", "float", "complex", "str", "bytes", "list", "tuple", "dict", "set", "slice", "range")
@@ -35,28 +61,31 @@ def literal(value: Encoded) -> str:
     kind = tag(value)
     if not kind:
         return scalar(value)
-    if kind == "T":
+    if kind == TENSOR:
         return tensor(value)
-    if kind == "N":
+    if kind == ARRAY:
         return ndarray(value)
-    if kind in ("L", "t", "n", "s"):
-        return _sequence(kind, [literal(v) for v in value[-1]])
-    if kind == "d":
-        return "{" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in value[1]) + "}"
+    if kind in (LIST, TUPLE, NAMED_TUPLE, SET):
+        return _sequence(kind, [literal(item) for item in value[-1]])
+    if kind == DICT:
+        pairs = DictValue._make(value).pairs
+        return "{" + ", ".join(f"{literal(key)}: {literal(item)}" for key, item in pairs) + "}"
     return _special(kind, value)
 
 
 def _special(kind: str, value: Encoded) -> str:
-    if kind == "Z":
-        return "torch.Size([" + ", ".join(map(str, value[1])) + "])"
-    if kind == "D":
-        return f"torch.{value[1]}"
-    if kind == "V":
-        return f'torch.device("{value[1]}")'
-    if kind == "/":
-        return f"slice({', '.join(literal(v) for v in value[1])})"
-    if kind in ("C", "F") and _is_public(value[1]):
-        return str(value[1])
+    """What is neither a tensor nor a container of values."""
+    match None if kind in (SPELLED, GRADIENT) else typed(value):
+        case SizeValue(extents=extents):
+            return f"torch.Size([{', '.join(map(str, extents))}])"
+        case DtypeValue(name=name):
+            return f"torch.{name}"
+        case DeviceValue(name=name):
+            return f'torch.device("{name}")'
+        case SliceValue(bounds=bounds):
+            return f"slice({', '.join(map(literal, bounds))})"
+        case ClassValue(name=name) | FunctionValue(name=name) if _is_public(name):
+            return name
     raise Unwritable(f"no literal for {kind} {value[1] if len(value) > 1 else ''}")
 
 
@@ -67,14 +96,14 @@ def _is_public(name: str) -> bool:
 
 
 def _sequence(kind: str, items: list[str]) -> str:
-    if kind == "L":
+    if kind == LIST:
         return "[" + ", ".join(items) + "]"
-    if kind == "s":
+    if kind == SET:
         return "{" + ", ".join(items) + "}" if items else "set()"
     return "(" + ", ".join(items) + ("," if len(items) == 1 else "") + ")"
 
 
-def scalar(value: Any) -> str:
+def scalar(value: Encoded) -> str:
     """A plain value."""
     if isinstance(value, float):
         return repr(value) if math.isfinite(value) else f'float("{value}")'
@@ -85,7 +114,7 @@ def scalar(value: Any) -> str:
     return repr(value)
 
 
-def number(value: Any, dtype: str) -> str:
+def number(value: Element, dtype: str) -> str:
     """One element: the shortest text that gives this very number in its dtype."""
     if dtype == "bool":
         return str(bool(value))
@@ -96,11 +125,11 @@ def number(value: Any, dtype: str) -> str:
     return str(int(value))
 
 
-def nested(values: NDArray[Any], dtype: str) -> str:
+def nested(values: Array, dtype: str) -> str:
     """An array as nested lists."""
     if values.ndim == 0:
         return number(values[()], dtype)
-    return "[" + ", ".join(nested(v, dtype) for v in values) + "]"
+    return "[" + ", ".join(nested(row, dtype) for row in values) + "]"
 
 
 def tensor(value: Encoded) -> str:
@@ -109,13 +138,13 @@ def tensor(value: Encoded) -> str:
     Raises:
         Unwritable: its values are not known, or too many to write.
     """
-    _, dtype, shape, _, device, grad = value[:6]
-    if device == "meta":
-        return f'torch.empty({_extents(shape)}, device="meta")'
-    values = array(value)
-    if values is None or values.size != math.prod(shape):
+    known = tensor_of(value)
+    if known.device == "meta":
+        return f'torch.empty({_extents(known.shape)}, device="meta")'
+    values, dtype = array(value), known.dtype
+    if values is None or values.size != math.prod(known.shape):
         raise Unwritable("the values of a tensor are not known")
-    extra = ", requires_grad=True" if grad else ""
+    extra = ", requires_grad=True" if known.requires_grad else ""
     return _constant(values, dtype, extra) or _regular(values, dtype, extra) or _written(values, dtype, extra)
 
 
@@ -124,7 +153,7 @@ def _extents(shape: Iterable[int]) -> str:
     return ", ".join(map(str, items)) if items else "()"
 
 
-def _constant(values: NDArray[Any], dtype: str, extra: str) -> str:
+def _constant(values: Array, dtype: str, extra: str) -> str:
     """``ones`` and ``zeros``."""
     if values.ndim == 0 or (values.size and values.size <= 2):
         return ""
@@ -135,20 +164,20 @@ def _constant(values: NDArray[Any], dtype: str, extra: str) -> str:
     return ""
 
 
-def _regular(values: NDArray[Any], dtype: str, extra: str) -> str:
+def _regular(values: Array, dtype: str, extra: str) -> str:
     """``arange``, reshaped."""
-    if values.size <= 4 or dtype == "bool" or not np.array_equal(values.reshape(-1), np.arange(values.size)):
+    if values.size <= _SHORT or dtype == "bool" or not np.array_equal(values.reshape(-1), np.arange(values.size)):
         return ""
-    typed = f", dtype=torch.{dtype}" if dtype not in ("float32", "int64") else ""
-    if extra and values.ndim == 1:
-        typed += extra
-    elif extra:
+    flat = values.ndim == 1
+    if extra and not flat:
         return ""
-    text = f"torch.arange({values.size}{'.' if dtype == 'float32' else ''}{typed})"
-    return text if values.ndim == 1 else f"{text}.reshape({_extents(values.shape)})"
+    typed = "" if dtype in ("float32", "int64") else f", dtype=torch.{dtype}"
+    stop = f"{values.size}." if dtype == "float32" else str(values.size)
+    text = f"torch.arange({stop}{typed}{extra})"
+    return text if flat else f"{text}.reshape({_extents(values.shape)})"
 
 
-def _written(values: NDArray[Any], dtype: str, extra: str) -> str:
+def _written(values: Array, dtype: str, extra: str) -> str:
     if values.size > WRITTEN:
         raise Unwritable(f"a tensor of {values.size} irregular values")
     typed = "" if _DEFAULT.get(values.dtype.kind) == dtype else f", dtype=torch.{dtype}"
@@ -161,8 +190,8 @@ def ndarray(value: Encoded) -> str:
     Raises:
         Unwritable: its values are not known, or too many to write.
     """
-    _, dtype, shape, data = value
-    if data is None or type(data) is tuple:
+    _, dtype, shape, data = ArrayValue._make(value)
+    if not isinstance(data, bytes):
         raise Unwritable("the values of an array are not known")
     values = np.frombuffer(data, dtype).reshape(shape)
     if values.size > WRITTEN:

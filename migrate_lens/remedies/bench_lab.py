@@ -12,9 +12,8 @@ from types import TracebackType
 
 from migrate_lens.classify import classify
 from migrate_lens.diagnosis.investigate import baseline, investigate
-from migrate_lens.model.report import Library, Outcome, Probe, ProbeKind, Runtime, Stage
-from migrate_lens.model.trace import Ending
-from migrate_lens.programs.synthesis import Recording, recording
+from migrate_lens.model.report import Key, Library, Outcome, Probe, ProbeKind, Runtime, Stage
+from migrate_lens.programs.synthesis import ProbeRecord, probe_record
 from migrate_lens.remedies import kept
 from migrate_lens.remedies.lab import Side, Trial
 from migrate_lens.runs.bench import Bench, Run, Setting
@@ -37,9 +36,17 @@ class BenchLab:
         self._bench = bench
         self._file = folder / NAME
         library = Library(
-            root=folder, name="mre", script=self._file, import_root=folder, packages=(), modules=(), build=None,
-            native_sources=(), probes=(), probes_from="found",
-        )  # fmt: skip
+            root=folder,
+            name="mre",
+            script=self._file,
+            import_root=folder,
+            packages=(),
+            modules=(),
+            build=None,
+            native_sources=(),
+            probes=(),
+            probes_from="found",
+        )
         paths: dict[Runtime, tuple[Path, ...]] = dict.fromkeys(Runtime, ())
         self._setting = Setting(library, paths, (), TIMEOUT)
         self._probe = Probe(ProbeKind.SCRIPT, NAME, self._file)
@@ -62,14 +69,15 @@ class BenchLab:
         known = self._known.get(source)
         if known is None:
             self._file.write_text(source, encoding="utf-8")
-            theirs = self._threads.submit(self._side, Runtime.TARGET_GLOBAL)
-            ours = self._side(Runtime.TORCH)
-            known = self._known[source] = Trial(ours, theirs.result())
+            paddle = self._threads.submit(self._side, Runtime.TARGET_GLOBAL)
+            torch = self._side(Runtime.TORCH)
+            known = Trial(torch, paddle.result())
+            self._known[source] = known
         return known
 
     def _side(self, runtime: Runtime) -> Side:
         run = self._bench.run(self._setting, runtime, self._probe, observe=False)
-        return Side(_ending(run), _fate(run), run.fate.seconds)
+        return Side(run.trace.ending, _fate(run), run.fate.seconds)
 
     def run(self, setting: Setting, runtime: Runtime, probe: Probe) -> Run:
         """Run a probe of a library, untouched."""
@@ -87,21 +95,17 @@ class BenchLab:
         """A new folder that is gone afterwards."""
         return Path(tempfile.mkdtemp(dir=self._file.parent))
 
-    def gaps(self, source: str) -> frozenset[tuple[str, str]]:
-        """Diagnose a program; (api, symptom) of each gap."""
+    def gaps(self, source: str) -> frozenset[Key]:
+        """Diagnose a program; the key of each gap."""
         self._file.write_text(source, encoding="utf-8")
         base, result, observed = baseline(self._bench, self._setting, Stage.RUN, self._probe)
         if result.outcome is not Outcome.PASSED:
             return frozenset()
         setting = replace(self._setting, scope=("mre",))
-        done = investigate(
+        investigation = investigate(
             self._bench, setting, Stage.RUN, self._probe, base, observed, lambda _: None, stop_at_first=False
         )
-        return frozenset((g.api, str(g.symptom)) for g in classify(done.findings))
-
-
-def _ending(run: Run) -> Ending:
-    return run.trace.ending
+        return frozenset(gap.key for gap in classify(investigation.findings))
 
 
 def _fate(run: Run) -> str:
@@ -113,13 +117,14 @@ def _fate(run: Run) -> str:
 
 
 @contextmanager
-def laboratory(diagnosis: kept.Diagnosis) -> Iterator[tuple[BenchLab, tuple[Recording, ...]]]:
+def laboratory(diagnosis: kept.Diagnosis) -> Iterator[tuple[BenchLab, tuple[ProbeRecord, ...]]]:
     """Warm workers with the interpreters of the last diagnosis, and its recordings."""
     with (
         tempfile.TemporaryDirectory(prefix="migrate-lens-", ignore_cleanup_errors=True) as name,
-        Worker(diagnosis.python("torch"), "torch") as torch,
-        Worker(diagnosis.python("paddle"), "paddle", keep_torch=diagnosis.index["keep_torch"]) as paddle,
+        Worker(diagnosis.python(Runtime.TORCH), "torch") as torch,
+        Worker(diagnosis.python(Runtime.TARGET), "paddle", keep_torch=diagnosis.index.keep_torch) as paddle,
     ):
-        torch.environment(), paddle.environment()
+        torch.environment()
+        paddle.environment()
         with BenchLab(Bench(torch, paddle, Path(name)), Path(name)) as lab:
-            yield lab, tuple(recording(load_trace(path)) for path in diagnosis.traces)
+            yield lab, tuple(probe_record(load_trace(path)) for path in diagnosis.traces)

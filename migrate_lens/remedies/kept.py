@@ -4,20 +4,78 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from migrate_lens import state
 from migrate_lens.model.errors import StateError, UsageError
-from migrate_lens.model.report import Site
-from migrate_lens.remedies.reproduce.reproduce import Case
+from migrate_lens.model.reading import Fields, Json
+from migrate_lens.model.report import Environment, Gap, Key, Library, ProbeKind, Report, Runtime, Symptom
+from migrate_lens.model.ruling import Decision
 
 REPORT = "report.json"
 TRACES, INDEX = "traces", "index.json"
 ISSUES, RECORD = "issues", "mre.json"
-ISSUE_DECISIONS = ("issue", "workaround+issue", "narrow_scope")
+_NEED_AN_ISSUE = frozenset((Decision.ISSUE, Decision.BOTH, Decision.NARROW_SCOPE))
+_NEAR = 6  # most gaps that a misspelt name is answered with
+
+
+@dataclass(frozen=True, slots=True)
+class KeptProbe:
+    """A probe of the last diagnosis.
+
+    Attributes:
+        trace: the name of torch's trace of it.
+        kind: what it is.
+        spec: what the user typed, or the path relative to the library.
+        path: the file to run; None for callables and imports.
+    """
+
+    trace: str
+    kind: ProbeKind
+    spec: str
+    path: Path | None
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> KeptProbe:
+        """The probe, as the index has it."""
+        path = fields.text("path")
+        kind = fields.member("kind", ProbeKind)
+        return cls(fields.text("trace"), kind, fields.text("spec"), Path(path) if path else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """What the traces of the last diagnosis are of, and how it was asked for.
+
+    Attributes:
+        torch_python, paddle_python: the interpreters.
+        keep_torch: whether real torch stayed visible beside the target.
+        timeout: seconds that a probe may take.
+        probes: what was traced.
+    """
+
+    torch_python: Path
+    paddle_python: Path
+    keep_torch: bool
+    timeout: float
+    probes: tuple[KeptProbe, ...]
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> Index:
+        """The index, as its file has it.
+
+        Raises:
+            StateError: something is missing or of another type.
+        """
+        return cls(
+            torch_python=Path(fields.text("torch_python")),
+            paddle_python=Path(fields.text("paddle_python")),
+            keep_torch=fields.flag("keep_torch"),
+            timeout=fields.number("timeout"),
+            probes=tuple(KeptProbe.from_json(probe) for probe in fields.parts("probes")),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,40 +84,60 @@ class Diagnosis:
 
     Attributes:
         folder: the state folder.
-        report: the report as JSON has it.
+        report: what it found.
         index: what its traces are of.
     """
 
     folder: Path
-    report: Mapping[str, Any]
-    index: Mapping[str, Any]
+    report: Report
+    index: Index
 
     @property
-    def gaps(self) -> Sequence[Mapping[str, Any]]:
+    def gaps(self) -> tuple[Gap, ...]:
         """Its gaps."""
-        return self.report["gaps"]  # type: ignore[no-any-return]
+        return self.report.gaps
+
+    @property
+    def library(self) -> Library:
+        """The library that was diagnosed."""
+        return self.report.library
+
+    @property
+    def probes(self) -> tuple[KeptProbe, ...]:
+        """The programs that exercised it."""
+        return self.index.probes
 
     @property
     def traces(self) -> Iterator[Path]:
         """Torch's trace of each probe."""
-        for probe in self.index["probes"]:
-            yield self.folder / TRACES / probe["trace"]
+        for probe in self.probes:
+            yield self.folder / TRACES / probe.trace
 
     @property
     def private(self) -> tuple[str, ...]:
         """Names that are the library's own."""
-        library = self.report["library"]
-        return () if library["script"] else tuple({library["name"], *library["packages"]})
+        library = self.library
+        return () if library.script is not None else tuple({library.name, *library.packages})
 
     @property
     def native(self) -> bool:
         """Whether the library has C++ of its own."""
-        build = self.report["library"]["build"]
-        return bool(build and build["native"])
+        return self.library.build is not None and self.library.build.native
 
-    def python(self, family: str) -> Path:
-        """The interpreter of a side."""
-        return Path(self.index[f"{family}_python"])
+    @property
+    def environments(self) -> tuple[Environment, Environment]:
+        """Torch's side and Paddle's, as they said themselves.
+
+        Raises:
+            StateError: the diagnosis stopped before it had both.
+        """
+        if self.report.torch is None or self.report.paddle is None:
+            raise StateError("the last diagnosis has no environments", "run migrate-lens diagnose again")
+        return self.report.torch, self.report.paddle
+
+    def python(self, runtime: Runtime) -> Path:
+        """The interpreter of a runtime."""
+        return self.index.torch_python if runtime is Runtime.TORCH else self.index.paddle_python
 
 
 def load(folder: Path) -> Diagnosis:
@@ -73,31 +151,38 @@ def load(folder: Path) -> Diagnosis:
         raise StateError(
             f"no diagnosis in {folder}", "run migrate-lens diagnose PATH first, or name its folder: --state DIR"
         )
-    return Diagnosis(folder, report, index)
+    read = Report.from_json(Fields(report, str(folder / REPORT)))
+    return Diagnosis(folder, read, Index.from_json(Fields(index, str(folder / TRACES / INDEX))))
 
 
-def chosen(diagnosis: Diagnosis, names: Sequence[str], everything: bool) -> list[Mapping[str, Any]]:
+def gaps_of(folder: Path) -> tuple[Gap, ...]:
+    """The gaps of the last diagnosis; none where there was no diagnosis.
+
+    Raises:
+        StateError: it cannot be read.
+    """
+    report = state.read(folder / REPORT)
+    if report is None:
+        return ()
+    return tuple(Gap.from_json(gap) for gap in Fields(report, str(folder / REPORT)).parts("gaps", ()))
+
+
+def chosen(diagnosis: Diagnosis, names: Sequence[str], everything: bool) -> list[Gap]:
     """The gaps that were named; without a name those that need an issue, or all of them.
 
     Raises:
         UsageError: there is no such gap.
     """
-    known = {gap["id"]: gap for gap in diagnosis.gaps}
+    known = {gap.id: gap for gap in diagnosis.gaps}
     for name in names:
         if name not in known:
-            near = [k for k in known if name in k] or list(known)
+            near = [gap_id for gap_id in known if name in gap_id] or list(known)
             raise UsageError(
-                f"no gap {name!r} in the last diagnosis", f"one of {', '.join(near[:6]) or 'none: no gaps'}"
+                f"no gap {name!r} in the last diagnosis", f"one of {', '.join(near[:_NEAR]) or 'none: no gaps'}"
             )
     if names:
         return [known[name] for name in dict.fromkeys(names)]
-    return [g for g in known.values() if everything or g["decision"] in ISSUE_DECISIONS]
-
-
-def case_of(gap: Mapping[str, Any]) -> Case:
-    """A gap as reproductions know it."""
-    sites = tuple(Site(s["path"], s["line"]) for s in gap["sites"])
-    return Case(gap["id"], gap["api"], gap["symptom"], sites, gap["actual"])
+    return [gap for gap in known.values() if everything or gap.decision in _NEED_AN_ISSUE]
 
 
 def slug(gap_id: str) -> str:
@@ -107,17 +192,19 @@ def slug(gap_id: str) -> str:
 
 def programs(diagnosis: Diagnosis) -> list[str]:
     """Text of each diagnosed program that is one file, with the call that a probe makes."""
-    found = []
-    for probe in diagnosis.index["probes"]:
-        if probe["kind"] == "script" and probe["path"]:
-            found.append(_read(Path(probe["path"])))
-        elif probe["kind"] == "callable":
-            module, _, function = probe["spec"].partition(":")
-            file = Path(diagnosis.report["library"]["import_root"] or ".")
-            file = Path(diagnosis.report["library"]["root"]) / file / (module.replace(".", "/") + ".py")
-            text = _read(file)
-            found.append(text and f"{text.rstrip()}\n{_called(function)}\n")
-    return [text for text in found if text]
+    texts = (_program(probe, diagnosis.library) for probe in diagnosis.probes)
+    return [text for text in texts if text]
+
+
+def _program(probe: KeptProbe, library: Library) -> str:
+    """The text of a probe; empty where it is not one file that can be read."""
+    if probe.kind is ProbeKind.SCRIPT and probe.path is not None:
+        return _read(probe.path)
+    if probe.kind is ProbeKind.CALLABLE:
+        module, _, function = probe.spec.partition(":")
+        text = _read(library.import_root / (module.replace(".", "/") + ".py"))
+        return text and f"{text.rstrip()}\n{_called(function)}\n"
+    return ""
 
 
 def _called(function: str) -> str:
@@ -138,26 +225,97 @@ def _read(path: Path) -> str:
         return ""
 
 
+def store(diagnosis: Diagnosis, gaps: Iterable[Gap]) -> None:
+    """Put gaps that have changed since into the report; all else in it stays as it stands there.
+
+    Raises:
+        OSError: it cannot be written.
+        StateError: it cannot be read.
+    """
+    file = diagnosis.folder / REPORT
+    document = dict(state.read(file) or {})
+    changed = {gap.id: gap for gap in gaps}
+    known = [Gap.from_json(gap) for gap in Fields(document, str(file)).parts("gaps")]
+    document["gaps"] = [changed.get(gap.id, gap).to_json() for gap in known]
+    state.write(file, json.dumps(document, indent=2) + "\n")
+
+
 # -- what was emitted --------------------------------------------------------------------------------------------------
 
 
-def emitted(root: Path) -> dict[tuple[str, str], Path]:
-    """Reproductions that were emitted before: their folder by (api, symptom)."""
-    found = {}
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """A reproduction that was emitted, as ``mre.json`` beside it has it.
+
+    Attributes:
+        id, api, symptom: of its gap.
+        file: the file to run.
+        failure: exception type, signal or aspect under Paddle.
+        how: what kind of failure that is.
+        files: all its files; older records name none, and then it is one file.
+        switch: how compat is switched on; empty: for the whole process.
+        needle: what the failure must name; empty: nothing.
+        paddle: the version that it was seen with.
+    """
+
+    id: str
+    api: str
+    symptom: str
+    file: str
+    failure: str
+    how: str = ""
+    files: tuple[str, ...] = ()
+    switch: str = ""
+    needle: str = ""
+    paddle: str = ""
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> Emitted:
+        """The record, as its file has it.
+
+        Raises:
+            StateError: something is missing or of another type.
+        """
+        return cls(
+            id=fields.text("id"),
+            api=fields.text("api"),
+            symptom=fields.text("symptom"),
+            file=fields.text("file"),
+            failure=fields.text("failure"),
+            how=fields.text("how", ""),
+            files=fields.texts("files", ()),
+            switch=fields.text("switch", ""),
+            needle=fields.text("needle", ""),
+            paddle=fields.text("paddle", ""),
+        )
+
+    def to_json(self) -> Json:
+        """The record, as its file has it."""
+        return {**asdict(self), "files": sorted(self.files)}
+
+
+def emitted(root: Path) -> dict[Key, Path]:
+    """Reproductions that were emitted before: their folder by the key of their gap."""
+    folders = {}
     for record in sorted(root.glob(f"*/{RECORD}")):
         try:
-            kept = json.loads(record.read_text(encoding="utf-8"))
-            found[kept["api"], kept["symptom"]] = record.parent
-        except (OSError, ValueError, KeyError, TypeError):
+            fields = Fields.of(json.loads(record.read_text(encoding="utf-8")), str(record))
+            folders[_key(fields)] = record.parent
+        except (OSError, ValueError, StateError):
             continue
-    return found
+    return folders
 
 
-def note_reproduction(diagnosis: Diagnosis, gap_id: str, path: str) -> None:
-    """Say in the report where a gap's verified reproduction is."""
-    document = json.loads(json.dumps(diagnosis.report))
-    for gap in document["gaps"]:
-        if gap["id"] == gap_id:
-            gap["mre"] = {"path": path, "verified": True}
-    state.write(diagnosis.folder / REPORT, json.dumps(document, indent=2) + "\n")
-    diagnosis.report["gaps"][:] = document["gaps"]
+def _key(fields: Fields) -> Key:
+    """The key of a record's gap, which is all that its being there says."""
+    return Key(fields.member("symptom", Symptom), fields.text("api"))
+
+
+def reread(record: Path) -> Emitted:
+    """A record, read from its file.
+
+    Raises:
+        StateError: it is no record.
+        OSError: it cannot be read.
+    """
+    return Emitted.from_json(Fields(state.read(record) or {}, str(record)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from migrate_lens.model.report import Key
 from migrate_lens.model.trace import Ending
 
 
@@ -45,5 +46,5 @@ class Lab(Protocol):
     def both(self, source: str) -> Trial:
         """Run a program on both sides, untouched."""
 
-    def gaps(self, source: str) -> frozenset[tuple[str, str]]:
-        """Diagnose a program; (api, symptom) of each gap."""
+    def gaps(self, source: str) -> frozenset[Key]:
+        """Diagnose a program; the key of each gap."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from migrate_lens.model.report import Library, Runtime
 from migrate_lens.model.trace import Event, Op, Trace
 from migrate_lens.model.value import Difference, Encoded, difference, tag
-from migrate_lens.programs.drafts import Argument, Draft, Step, Text, write
+from migrate_lens.programs.drafts import Argument, Draft, Step, StepForm, Text, write
 from migrate_lens.programs.literals import Unwritable
-from migrate_lens.programs.synthesis import Recording, arguments, drafts, recording
+from migrate_lens.programs.synthesis import ProbeRecord, arguments, drafts, probe_record
 from migrate_lens.protocol.journal import read
 from migrate_lens.runs.bench import Bench, Setting
 
@@ -67,7 +67,7 @@ class Became:
 # -- writing a call ----------------------------------------------------------------------------------------------------
 
 
-def again(event: Event, heard: Recording) -> Again | str:
+def again(event: Event, heard: ProbeRecord) -> Again | str:
     """A call written so that it can be made alone, or why it cannot."""
     if event.what == "handed" or event.healed:
         return "its result was handed over, not computed"
@@ -81,7 +81,7 @@ def again(event: Event, heard: Recording) -> Again | str:
         return str(error)
 
 
-def _call(event: Event, heard: Recording) -> Again | str:
+def _call(event: Event, heard: ProbeRecord) -> Again | str:
     draft = next(drafts(event, heard), None)
     if draft is None:
         return "nothing is known of how to write it"
@@ -93,7 +93,7 @@ def _call(event: Event, heard: Recording) -> Again | str:
     return Again(_source(text, 1), tuple(given))
 
 
-def _layer(event: Event, heard: Recording) -> Again | str:
+def _layer(event: Event, heard: ProbeRecord) -> Again | str:
     made = next((e for e in heard.trace.events if e.layer == event.layer and "k" in e.flags), None)
     if made is None or event.state is None:
         return "nothing is known of how its layer was made"
@@ -103,7 +103,11 @@ def _layer(event: Event, heard: Recording) -> Again | str:
         tuple(_named(a, given, names) for a in arguments(e, heard)) for e in (made, event)
     )  # fmt: skip
     module = made.api.rpartition(".")[0]
-    steps = (Step("call", made.api, "m", options), Step("statement", "restored(m)"), Step("call", "m", "out", inputs))
+    steps = (
+        Step(StepForm.CALL, made.api, "m", options),
+        Step(StepForm.STATEMENT, "restored(m)"),
+        Step(StepForm.CALL, "m", "out", inputs),
+    )
     text = write(Draft((f"import {module}",), steps))
     return Again(_source(text, 1), tuple(given), *event.state)
 
@@ -140,7 +144,7 @@ def _has_tensor(value: Encoded) -> bool:
 
 def write_one(value: Encoded) -> str:
     """An expression for one value."""
-    return write(Draft((), (Step("template", "{0}", "", (Argument("", value),)),), ())).lines[-1]
+    return write(Draft((), (Step(StepForm.TEMPLATE, "{0}", "", (Argument("", value),)),), ())).lines[-1]
 
 
 # -- making calls ------------------------------------------------------------------------------------------------------
@@ -236,7 +240,7 @@ def odd_one(ours: Sequence[Op], theirs: Sequence[Op]) -> Op | None:
 
 def replayable(trace: Trace, wanted: Sequence[int]) -> tuple[dict[int, Again], dict[int, str]]:
     """Of the calls with these numbers (from 1): those that can be made alone, and why the others cannot."""
-    heard = recording(trace)
+    heard = probe_record(trace)
     able: dict[int, Again] = {}
     unable: dict[int, str] = {}
     for number in wanted:

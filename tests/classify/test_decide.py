@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from migrate_lens.classify import classify
 from migrate_lens.classify.decide import after_trial, decide
 from migrate_lens.model.report import Category, Decision, Finding, Key, Layer, Site, Stage, Symptom
+from migrate_lens.model.ruling import said
 from migrate_lens.rulebook import counterparts
 from migrate_lens.rulebook.counterparts import remedies
 from migrate_lens.rulebook.private import private_name
@@ -22,6 +23,12 @@ FILES = (Site("a.py", 1), Site("b.py", 1))
 
 def finding(symptom: str = "missing_api", sites: tuple[Site, ...] = ONE, api: str = "torch.f", **facts: Any) -> Finding:
     return Finding(Key(Symptom(symptom), api), Stage.RUN, sites, "exists", "does not", facts)
+
+
+def settled(*given: Any) -> tuple[Decision, tuple[str, ...]]:
+    """The decision of the policy, and the lines that say how it was made."""
+    ruling = decide(*given)
+    return ruling.decision, said(ruling)
 
 
 def held(reasons: tuple[str, ...], part: str) -> bool:
@@ -79,7 +86,7 @@ SIGNALS = ("several core kernels", SEMANTICS, PRIVATE, SPREAD, BEHAVES, PUBLIC)
 def test_the_policy(
     what: Finding, category: Category, expected: Decision, condition_failed: tuple[str, ...], signals: tuple[str, ...]
 ) -> None:
-    decision, reasons = decide(what, category)
+    decision, reasons = settled(what, category)
     assert decision is expected
     assert {c for c in CONDITIONS if not held(reasons, c)} == set(condition_failed)
     assert {s for s in SIGNALS if held(reasons, s)} == set(signals)
@@ -94,7 +101,7 @@ DIFFERENT = (
 
 @pytest.mark.parametrize("symptom", list(Symptom))
 def test_which_symptoms_say_that_the_same_call_site_behaves_differently(symptom: Symptom) -> None:
-    decision, reasons = decide(finding(symptom), Category.NONE)
+    decision, reasons = settled(finding(symptom), Category.NONE)
     if symptom is Symptom.SCOPE:
         assert decision is Decision.NARROW_SCOPE
     else:
@@ -106,13 +113,13 @@ def test_which_symptoms_say_that_the_same_call_site_behaves_differently(symptom:
     "what", [finding("scope"), finding("exception", scoped_only=True), finding("value", FILES, scoped_only=True)]
 )
 def test_scope_comes_before_everything(what: Finding, category: Category) -> None:
-    assert decide(what, category, "note")[0] is Decision.NARROW_SCOPE
+    assert settled(what, category, "note")[0] is Decision.NARROW_SCOPE
 
 
 @pytest.mark.parametrize("exception", list(Decision))
 @pytest.mark.parametrize("category", list(Category))
 def test_a_rule_may_prescribe_a_decision(exception: Decision, category: Category) -> None:
-    decision, reasons = decide(finding(sites=FILES), category, exception.value)
+    decision, reasons = settled(finding(sites=FILES), category, exception.value)
     assert decision is exception
     assert reasons == (f"the rule prescribes {exception}",)
 
@@ -120,7 +127,7 @@ def test_a_rule_may_prescribe_a_decision(exception: Decision, category: Category
 @pytest.mark.parametrize("symptom", ["missing_api", "value", "crash", "compile_error"])
 @pytest.mark.parametrize("sites", [ONE, FILES])
 def test_private_behaviour_is_noted(symptom: str, sites: tuple[Site, ...]) -> None:
-    decision, reasons = decide(finding(symptom, sites), Category.B)
+    decision, reasons = settled(finding(symptom, sites), Category.B)
     assert decision is Decision.NOTE
     assert len(reasons) == 1
 
@@ -137,7 +144,7 @@ def test_private_behaviour_is_noted(symptom: str, sites: tuple[Site, ...]) -> No
 def test_a_workaround_has_all_conditions_and_an_issue_has_a_signal(
     symptom: Symptom, category: Category, sites: tuple[Site, ...], facts: dict[str, Any]
 ) -> None:
-    decision, reasons = decide(finding(symptom, sites, **facts), category)
+    decision, reasons = settled(finding(symptom, sites, **facts), category)
     conditions = all(held(reasons, c) for c in CONDITIONS)
     signals = any(held(reasons, s) for s in SIGNALS)
     assert (decision in (Decision.WORKAROUND, Decision.BOTH)) is conditions
@@ -147,7 +154,7 @@ def test_a_workaround_has_all_conditions_and_an_issue_has_a_signal(
 
 def test_a_known_replacement_with_public_names_makes_a_private_one_needless() -> None:
     assert remedies("torch.max")
-    _, reasons = decide(finding(api="torch.max", counterpart="paddle._C_ops.max"), Category.A)
+    _, reasons = settled(finding(api="torch.max", counterpart="paddle._C_ops.max"), Category.A)
     assert "no: a Paddle private API would be needed (a known replacement names public API only)" in " ".join(reasons)
 
 
@@ -174,7 +181,8 @@ def test_no_shipped_remedy_needs_a_private_name_of_paddle() -> None:
 def test_what_was_tried_settles_two_signals(
     what: Finding, category: Category, found: bool, signals: tuple[str, ...] | None, expected: str
 ) -> None:
-    decision, reasons = after_trial(*decide(what, category), found=found)
+    ruling = after_trial(decide(what, category), works=found)
+    decision, reasons = ruling.decision, said(ruling)
     assert decision == expected
     if signals is not None:
         assert {s for s in SIGNALS if held(tuple(reasons), s)} == set(signals)

@@ -8,9 +8,11 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from sample_reports import gap
 
 from migrate_lens.commands import check as pipeline
 from migrate_lens.model.errors import UsageError
+from migrate_lens.model.report import Decision, Site
 from migrate_lens.remedies.port.checking import check_text
 
 _GOOD = """
@@ -108,15 +110,9 @@ def test_an_unknown_revision_is_a_usage_error(tmp_path: Path) -> None:
 
 
 def test_a_gap_without_reproduction_is_named(tmp_path: Path) -> None:
-    gap: dict[str, object] = {
-        "id": "torch.fmod:missing_api",
-        "api": "torch.fmod",
-        "symptom": "missing_api",
-        "decision": "issue",
-    }
-    gap |= {"mre": None, "sites": [{"path": "ops.py", "line": 4}]}
-    note = {**gap, "id": "torch._C:missing_api", "api": "torch._C", "decision": "note"}
-    (tmp_path / "report.json").write_text(json.dumps({"gaps": [gap, note]}))
+    open_ = gap("torch.fmod", "missing_api", sites=(Site("ops.py", 4),))
+    note = gap("torch._C", "missing_api", decision=Decision.NOTE)
+    (tmp_path / "report.json").write_text(json.dumps({"gaps": [open_.to_json(), note.to_json()]}))
     (tmp_path / "port").mkdir()
     done = pipeline.check(tmp_path / "port", "", tmp_path, tmp_path / "issues")
     assert [(c.path, c.line, c.rule) for c in done.complaints] == [("ops.py", 4, "gap")]

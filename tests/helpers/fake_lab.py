@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from migrate_lens.model.report import Key
 from migrate_lens.model.trace import Ending
 from migrate_lens.model.value import Encoded
 from migrate_lens.remedies.lab import Side, Trial
@@ -33,7 +34,7 @@ class FakeLab:
     """A laboratory whose answers a test gives; it counts what it was asked."""
 
     answer: Callable[[str], Trial]
-    named: frozenset[tuple[str, str]] = frozenset()
+    named: frozenset[Key] = frozenset()
     asked: list[str] = field(default_factory=list)
 
     def torch(self, source: str) -> Side:
@@ -43,5 +44,5 @@ class FakeLab:
         self.asked.append(source)
         return self.answer(source)
 
-    def gaps(self, source: str) -> frozenset[tuple[str, str]]:
+    def gaps(self, source: str) -> frozenset[Key]:
         return self.named

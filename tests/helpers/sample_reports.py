@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from migrate_lens.model.report import (
     BuildEntry,
@@ -82,7 +83,7 @@ MISSING = Gap(
     sites=tuple(Site("src/mylib/ops.py", line) for line in (12, 40, 41, 90, 91)),
     expected="tensor of shape [3], float32",
     actual="AttributeError: module 'paddle' has no attribute 'segment_reduce'",
-    evidence=("the name is public in torch", "five call sites in one file", "no private API helps", "a fourth line"),
+    observed=("the name is public in torch", "five call sites in one file", "no private API helps", "a fourth line"),
 )
 UNKNOWN = replace(
     MISSING,
@@ -94,10 +95,16 @@ UNKNOWN = replace(
     decision=Decision.NARROW_SCOPE,
     rule="",
     sites=(),
-    evidence=(),
+    observed=(),
     workaround=Remedy("codemod", "--- a\n+++ b\n", verified=True),
     mre=Reproduction("mre/torch.max.py", verified=False),
 )
+
+
+def gap(api: str, symptom: str, **changes: Any) -> Gap:
+    """A gap of a name; what a test does not ask for is that of ``MISSING``."""
+    return replace(MISSING, id=f"{api}:{symptom}", api=api, symptom=Symptom(symptom), **changes)
+
 
 GAPS = replace(
     HEALTHY,

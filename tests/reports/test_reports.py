@@ -15,10 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from migrate_lens.model import report as model
+from migrate_lens.model.errors import StateError
+from migrate_lens.model.reading import Fields
 from migrate_lens.model.report import FirstDivergence, Gap, Outcome, Report, Runtime, Stage
+from migrate_lens.model.ruling import Condition, DecidedBy, Decision, Ruling, Settled
 from migrate_lens.reports import FORMATS, text, wording
 
-SCHEMA: dict[str, Any] = json.loads((Path(__file__).parents[1] / "docs" / "report.schema.json").read_text())
+SCHEMA: dict[str, Any] = json.loads((Path(__file__).parents[2] / "docs" / "report.schema.json").read_text())
 ALL = pytest.mark.parametrize(
     "report", [samples.HEALTHY, samples.GAPS, samples.BASELINE_FAILED], ids=lambda r: r.verdict
 )
@@ -163,6 +166,8 @@ def test_json_has_the_keys_of_schema_1() -> None:
         (("$defs", "gap", "properties", "layer"), model.Layer),
         (("$defs", "gap", "properties", "category"), model.Category),
         (("$defs", "gap", "properties", "decision"), model.Decision),
+        (("$defs", "gap", "properties", "decided_by"), DecidedBy),
+        (("$defs", "gap", "properties", "settled", "items", "properties", "condition"), Condition),
         (("properties", "stages", "items", "properties", "outcome"), model.Outcome),
         (("properties", "stages", "items", "properties", "runtime"), model.Runtime),
         (("properties", "stages", "items", "properties", "stage"), model.Stage),
@@ -175,9 +180,60 @@ def test_the_schema_knows_every_value(where: tuple[str, ...], enum: type[StrEnum
     assert node["enum"] == [member.value for member in enum]
 
 
+def _read(document: str) -> Report:
+    return Report.from_json(Fields.of(json.loads(document), "the report"))
+
+
+@ALL
+def test_a_report_that_is_read_back_says_the_same(report: Report) -> None:
+    document = FORMATS["json"](report)
+    assert FORMATS["json"](_read(document)) == document
+
+
+_RULINGS = st.none() | st.builds(
+    Ruling,
+    st.sampled_from(Decision),
+    st.sampled_from(DecidedBy),
+    st.lists(st.builds(Settled, st.sampled_from(Condition), st.booleans(), st.text()), max_size=4).map(tuple),
+)
+_GAPS = st.builds(
+    replace,
+    st.sampled_from(samples.GAPS.gaps),
+    observed=st.lists(st.text(), max_size=3).map(tuple),
+    sites=st.lists(st.builds(model.Site, st.text(), st.integers(1)), max_size=3).map(tuple),
+    workaround=st.none() | st.builds(model.Remedy, st.text(), st.text(), st.booleans()),
+    mre=st.none() | st.builds(model.Reproduction, st.text(), st.booleans()),
+    detail=st.text(),
+    exception=st.text(),
+    raised_in=st.text(),
+)
+
+
+@given(_GAPS, _RULINGS)
+def test_a_gap_that_is_read_back_is_the_same(gap: Gap, ruling: Ruling | None) -> None:
+    gap = gap if ruling is None else gap.ruled(ruling)
+    document = json.loads(json.dumps(gap.to_json()))
+    back = Gap.from_json(Fields.of(document, "a gap"))
+    assert back == gap
+    assert json.loads(json.dumps(back.to_json())) == document
+    jsonschema.validate(document, {**SCHEMA, "$ref": "#/$defs/gap", "type": "object", "required": []})
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    ({"gaps": 3}, "the report has something else under 'gaps'"),
+    ({"verdict": None}, "the report has something else under 'verdict'"),
+    ({"gaps": [{"id": "a"}]}, "the report: gaps has no 'decision'"),
+    ({"gaps": ["a"]}, "the report: gaps is no object"),
+])  # fmt: skip
+def test_a_report_that_is_none_is_said(change: dict[str, object], said: str) -> None:
+    document = json.loads(FORMATS["json"](samples.GAPS)) | change
+    with pytest.raises(StateError, match=said):
+        Report.from_json(Fields.of(document, "the report"))
+
+
 @given(st.text(), st.text(), st.lists(st.text(), max_size=4))
 def test_any_text_gives_valid_documents(actual: str, api: str, evidence: list[str]) -> None:
-    gap: Gap = replace(samples.MISSING, actual=actual, api=api, evidence=tuple(evidence))
+    gap: Gap = replace(samples.MISSING, actual=actual, api=api, observed=tuple(evidence))
     report = replace(samples.GAPS, gaps=(gap,))
     assert json.loads(FORMATS["json"](report))["gaps"][0]["actual"] == actual
     shown = text.render(report)

@@ -12,7 +12,7 @@ import pytest
 from migrate_lens.model.errors import RuleError
 from migrate_lens.model.report import Symptom
 from migrate_lens.remedies.fix.recipes import filled
-from migrate_lens.remedies.fix.slots import FUNCTION, Site
+from migrate_lens.remedies.fix.slots import Form, Site
 from migrate_lens.rulebook import bridges, recipes
 from migrate_lens.rulebook.bridges import AddName, Bridge, CallSite, ShimHeaders
 from migrate_lens.rulebook.matching import leaders
@@ -42,7 +42,7 @@ def own_call(recipe: Recipe) -> Site:
     needed = [name for name, default in recipe.parameters.items() if default is None]
     names = tuple(dict.fromkeys((*needed, *recipe.given)))
     node = ast.parse("x", mode="eval").body
-    return Site(FUNCTION, recipe.apis[0], names, (node,) * len(names), node)
+    return Site(Form.FUNCTION, recipe.apis[0], names, (node,) * len(names), node)
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.apis[0])

@@ -13,36 +13,40 @@ from pathlib import Path
 from migrate_lens.programs.sources import of_tree
 from migrate_lens.remedies.fix.fixing import Replacement
 from migrate_lens.remedies.fix.slots import Edit, source_of, span
-from migrate_lens.remedies.fix.strategies import Candidate
+from migrate_lens.remedies.fix.strategies import Candidate, Kind, Missing
 
-KIND = "feature_gate"
 _WHY = "the library has a branch for a runtime without it; the gate opens by itself when the name is there"
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _ATOMS = (ast.Name, ast.Call, ast.Attribute, ast.Compare, ast.Constant, ast.Subscript)
 Choice = ast.If | ast.IfExp
 
 
-def gates(path: Path, line: int, missing: tuple[str, str]) -> Iterator[Replacement]:
+def gates(path: Path, line: int, missing: Missing) -> Iterator[Replacement]:
     """Gates for what stands on a line, the innermost choice first.
 
     Args:
         path: the file.
         line: where the name is used.
-        missing: the longest part of its dotted name that is there, and the name behind it.
+        missing: what of the name is not there.
     """
     data = path.read_bytes()
     tree = ast.parse(data)
-    local = next((name for name, (_, dotted) in of_tree(tree).names.items() if dotted == "torch"), "")
-    owner, name = missing
-    if not local or not owner:
+    local = of_tree(tree).framework
+    if not local:
         return
-    there = f'hasattr({owner.replace("torch", local, 1)}, "{name}")'
-    named = {n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr == name and n.lineno == line}
+    there = f'hasattr({missing.owner.replace("torch", local, 1)}, "{missing.name}")'
+    named = _named(tree, missing.name, line)
     for choice, taken in reversed(list(_choices(tree, named))):
         if there in source_of(data, choice.test):
             return  # it has its gate
         made = _gated(data, choice.test, there, taken)
-        yield Replacement(path, made, Candidate(KIND, there, _WHY), choice.test.lineno)
+        yield Replacement(path, made, Candidate(Kind.FEATURE_GATE, there, _WHY), choice.test.lineno)
+
+
+def _named(tree: ast.Module, name: str, line: int) -> set[ast.AST]:
+    """The nodes on a line that look a name up."""
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    return {node for node in nodes if node.attr == name and node.lineno == line}
 
 
 def _choices(tree: ast.Module, named: Set[ast.AST]) -> Iterator[tuple[Choice, bool]]:
@@ -53,9 +57,14 @@ def _choices(tree: ast.Module, named: Set[ast.AST]) -> Iterator[tuple[Choice, bo
                 if isinstance(node, ast.If):
                     yield from _of_if(node, named, followed=number + 1 < len(block))
         if isinstance(parent, ast.IfExp):
-            for part, taken in ((parent.body, True), (parent.orelse, False)):
-                if _holds(part, named):
-                    yield parent, taken
+            yield from _of_expression(parent, named)
+
+
+def _of_expression(choice: ast.IfExp, named: Set[ast.AST]) -> Iterator[tuple[Choice, bool]]:
+    if _holds(choice.body, named):
+        yield choice, True
+    if _holds(choice.orelse, named):
+        yield choice, False
 
 
 def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
@@ -67,11 +76,10 @@ def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
 
 def _of_if(node: ast.If, named: Set[ast.AST], *, followed: bool) -> Iterator[tuple[Choice, bool]]:
     other_way = bool(node.orelse) or (followed and isinstance(node.body[-1], _LEAVES))
-    if other_way and any(_holds(s, named) for s in node.body):
+    is_elif = len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If)
+    if other_way and any(_holds(statement, named) for statement in node.body):
         yield node, True
-    elif any(_holds(s, named) for s in node.orelse) and not (
-        len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If)
-    ):
+    elif not is_elif and any(_holds(statement, named) for statement in node.orelse):
         yield node, False
 
 
@@ -82,8 +90,7 @@ def _holds(node: ast.stmt | ast.expr, named: Set[ast.AST]) -> bool:
 def _gated(data: bytes, test: ast.expr, there: str, taken: bool) -> Edit:
     """The test with the condition: in a true branch the name must be there, in the other one it must not be missing."""
     text = source_of(data, test)
-    plain = isinstance(test, _ATOMS) or (
-        isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And if taken else ast.Or)
-    )
+    joins = ast.And if taken else ast.Or
+    plain = isinstance(test, _ATOMS) or (isinstance(test, ast.BoolOp) and isinstance(test.op, joins))
     text = text if plain else f"({text})"
     return Edit(*span(data, test), f"{text} and {there}" if taken else f"{text} or not {there}")

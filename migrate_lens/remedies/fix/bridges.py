@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, assert_never
+from typing import assert_never
 
+from migrate_lens.model.report import Gap
 from migrate_lens.remedies.fix.fixing import NoReplacement, Replacement
 from migrate_lens.remedies.fix.slots import Edit, line_starts
-from migrate_lens.remedies.fix.strategies import Candidate
+from migrate_lens.remedies.fix.strategies import Candidate, Kind
 from migrate_lens.rulebook.bridges import AddName, CallSite, Change, Rewrite, ShimHeader, ShimHeaders, bridge_for, load
 
 _INCLUDE = re.compile(rb"^[ \t]*#[ \t]*include\b.*$", re.MULTILINE)
 
 
-def find(gap: Mapping[str, Any], root: Path) -> tuple[Replacement, ...] | NoReplacement:
+def find(gap: Gap, root: Path) -> tuple[Replacement, ...] | NoReplacement:
     """The edits of the bridge for a gap, one for each file or site; whether they build is for others to try."""
-    bridge = bridge_for(gap["api"], load())
+    bridge = bridge_for(gap.api, load())
     if bridge is None:
         return NoReplacement("there is no bridge for it")
-    candidate = Candidate("cpp_bridge", "", bridge.title)
+    candidate = Candidate(Kind.CPP_BRIDGE, "", bridge.title)
     made: list[Replacement] = []
     for path, lines in _sites(gap, root).items():
         data = path.read_bytes()
@@ -30,13 +31,13 @@ def find(gap: Mapping[str, Any], root: Path) -> tuple[Replacement, ...] | NoRepl
     return tuple(made) if made else NoReplacement("the bridge for it fits none of its sites")
 
 
-def _sites(gap: Mapping[str, Any], root: Path) -> dict[Path, list[int]]:
+def _sites(gap: Gap, root: Path) -> dict[Path, list[int]]:
     """The files of a gap that are there, and its lines in each."""
     lines: dict[Path, list[int]] = {}
-    for site in gap["sites"]:
-        path = root / site["path"]
+    for site in gap.sites:
+        path = root / site.path
         if path.is_file():
-            lines.setdefault(path, []).append(site["line"])
+            lines.setdefault(path, []).append(site.line)
     return lines
 
 

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from migrate_lens.remedies.fix.fixing import Replacement
-from migrate_lens.remedies.fix.slots import Edit, line_starts
-from migrate_lens.remedies.fix.strategies import Candidate
-from migrate_lens.remedies.port.checking import ENABLERS
+from migrate_lens.remedies.fix.slots import Edit, first_line, line_starts
+from migrate_lens.remedies.fix.strategies import Candidate, Kind
+from migrate_lens.remedies.port.checking import ENABLERS, called
 
-SCOPE_LINE, BUILD_SWITCH = "scope_line", "build_switch"
 # Real torch goes on answering where it is installed, and where there is neither the program fails as it did before.
 _GATE = 'if importlib.util.find_spec("torch") is None and importlib.util.find_spec("paddle"):'
 
@@ -20,32 +19,33 @@ def scope_line(path: Path, scope: Sequence[str]) -> Replacement:
     """Compat for some packages, at the top of the program that imports them."""
     names = ", ".join(f'"{name}"' for name in scope)
     why = f"the smallest scope in which the program does as with global compat is {', '.join(scope)}"
-    return _at_top(path, f"paddle.enable_compat(scope={{{names}}})", SCOPE_LINE, why)
+    return _at_top(path, f"paddle.enable_compat(scope={{{names}}})", Kind.SCOPE_LINE, why)
 
 
 def build_switch(path: Path) -> Replacement:
     """Compat for a build, which is a process of its own, at the top of the build script."""
     why = "a build is a process of its own, and its script imports torch"
-    return _at_top(path, "paddle.enable_compat()", BUILD_SWITCH, why)
+    return _at_top(path, "paddle.enable_compat()", Kind.BUILD_SWITCH, why)
 
 
 def switched_on(path: Path) -> bool:
     """Whether a file switches compat on by itself."""
-    calls = (n.func for n in ast.walk(ast.parse(path.read_bytes())) if isinstance(n, ast.Call))
-    return any((f.attr if isinstance(f, ast.Attribute) else getattr(f, "id", "")) in ENABLERS for f in calls)
+    nodes = ast.walk(ast.parse(path.read_bytes()))
+    return any(called(node) in ENABLERS for node in nodes if isinstance(node, ast.Call))
 
 
-def _at_top(path: Path, call: str, kind: str, why: str) -> Replacement:
+def _at_top(path: Path, call: str, kind: Kind, why: str) -> Replacement:
     data = path.read_bytes()
     lines = ["import importlib.util", "", _GATE, "    import paddle", "", f"    {call}", "", ""]
     at = top_of(data)
-    return Replacement(path, Edit(at, at, _text(data, at, lines)), Candidate(kind, "", why), data[:at].count(b"\n") + 1)
+    made = Edit(at, at, _text(data, at, lines))
+    return Replacement(path, made, Candidate(kind, "", why), data[:at].count(b"\n") + 1)
 
 
 def _text(data: bytes, at: int, lines: Sequence[str]) -> str:
-    break_ = "\r\n" if data.count(b"\r\n") * 2 > data.count(b"\n") else "\n"
-    text = break_.join(lines)
-    return break_ + text if at and not data[:at].endswith((b"\n", b"\xef\xbb\xbf")) else text
+    newline = "\r\n" if data.count(b"\r\n") * 2 > data.count(b"\n") else "\n"
+    text = newline.join(lines)
+    return newline + text if at and not data[:at].endswith((b"\n", b"\xef\xbb\xbf")) else text
 
 
 def top_of(data: bytes) -> int:
@@ -57,8 +57,11 @@ def top_of(data: bytes) -> int:
     body = ast.parse(data).body
     if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
         body = body[1:] if isinstance(body[0].value.value, str) else body
-    rest = [s for s in body if not (isinstance(s, ast.ImportFrom) and s.module == "__future__")]
+    rest = [statement for statement in body if not _is_of_the_future(statement)]
     if not rest:
         return len(data)
-    first: int = min([rest[0].lineno, *(d.lineno for d in getattr(rest[0], "decorator_list", ()))])
-    return line_starts(data)[first - 1]
+    return line_starts(data)[first_line(rest[0]) - 1]
+
+
+def _is_of_the_future(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"

@@ -6,27 +6,31 @@ import ast
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
-from migrate_lens.model.trace import Event, Place
-from migrate_lens.model.value import Encoded, difference, tag
-from migrate_lens.programs.drafts import TEMPLATE, Draft, Step, write
+from migrate_lens.model.report import Gap, Symptom
+from migrate_lens.model.trace import Place
+from migrate_lens.model.value import NAMED_TUPLE, OBJECT, TUPLE, Encoded, difference, tag
+from migrate_lens.programs.drafts import Draft, Step, StepForm, write
 from migrate_lens.programs.large import plain_large
 from migrate_lens.programs.literals import Unwritable
-from migrate_lens.programs.sources import module, node_at, unchanged
-from migrate_lens.programs.synthesis import Recording, arguments, differentiated, drafts, shared
+from migrate_lens.programs.sources import Module, module, node_at, unchanged
+from migrate_lens.programs.synthesis import ProbeRecord, arguments, differentiated, drafts, shared
+from migrate_lens.programs.values import LISTS, items_of
 from migrate_lens.remedies.fix import importing
+from migrate_lens.remedies.fix.candidates import candidates
 from migrate_lens.remedies.fix.recipes import by_recipe
 from migrate_lens.remedies.fix.slots import Edit, Site, apply, edit, fill, site_of, span
-from migrate_lens.remedies.fix.strategies import Candidate, Troubled, candidates
+from migrate_lens.remedies.fix.strategies import Candidate, Kind, Missing, Troubled
 from migrate_lens.remedies.lab import Lab
 from migrate_lens.remedies.reproduce.outcomes import shows, sign
-from migrate_lens.remedies.reproduce.reproduce import Case, events_of
+from migrate_lens.remedies.reproduce.reproduce import Occurrence, occurrences, stands_at
 
-TRIED_IN_VAIN = "nothing that was tried gives torch's result on both sides"
 _TRIED = 40
 _SITES = 12
+_OPAQUE: Encoded = (OBJECT, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,49 +45,54 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class NoReplacement:
-    """Why there is none."""
+    """Why there is none.
+
+    Attributes:
+        reason: in a line.
+        in_vain: whether candidates were tried, and none gave torch's result on both sides.
+    """
 
     reason: str
+    in_vain: bool = False
 
 
 def find(
-    case: Case, heard: Sequence[Recording], lab: Lab, before: Sequence[Replacement] = ()
+    gap: Gap, records: Sequence[ProbeRecord], lab: Lab, before: Sequence[Replacement] = ()
 ) -> tuple[Replacement, ...] | NoReplacement:
     """A replacement for every recorded site of a gap; one that works at one site is tried first at the next.
 
     Args:
-        case: the gap.
-        heard: torch's traces.
+        gap: what is to be replaced.
+        records: what torch did in each probe.
         lab: where candidates are tried.
         before: replacements of earlier gaps, which a whole program is tried with.
     """
-    found: list[Replacement] = []
-    known: list[Candidate] = []
-    places = _at_sites(case, heard)
-    if case.symptom in ("missing_api", "missing_argument") and any("k" in e.flags for e, _ in places):
-        places = [(e, r) for e, r in places if "k" in e.flags]  # it is the class that is missing, not its calls
-    missing = missing_part(case, lab) if places else ("", "")
-    for event, recorded in places:
-        one = _at(case, event, recorded, lab, known, missing, [*before, *found])
-        if isinstance(one, NoReplacement):
-            return one
-        found.append(one)
-        if one.candidate not in known:
-            known.append(one.candidate)
-    return tuple(found) if found else NoReplacement("no recorded call stands at a site of it")
+    places = _at_sites(gap, records)
+    if gap.symptom in (Symptom.MISSING_API, Symptom.MISSING_ARGUMENT):
+        made = [place for place in places if "k" in place.event.flags]
+        places = made or places  # it is the class that is missing, not its calls
+    if not places:
+        return NoReplacement("no recorded call stands at a site of it")
+    search = _Search(gap, lab, tuple(before), missing_part(gap, lab))
+    for place in places:
+        replacement = search.at(place)
+        if isinstance(replacement, NoReplacement):
+            return replacement
+        search.keep(replacement)
+    return tuple(search.made)
 
 
-def proposals(case: Case, heard: Sequence[Recording]) -> Iterator[tuple[Replacement, ...]]:
+def proposals(gap: Gap, records: Sequence[ProbeRecord]) -> Iterator[tuple[Replacement, ...]]:
     """What the recipes suggest at every recorded site of a gap, untried: for what only the whole library can show."""
-    calls = [(e.place, site_of(e, node_at(e.place))) for e, _ in _at_sites(case, heard) if e.what == "call"]
-    sites = [(place, site) for place, site in calls if site is not None]
+    calls = [place.event for place in _at_sites(gap, records) if place.event.what == "call"]
+    sites = [(event.place, site) for event in calls if (site := site_of(event, node_at(event.place))) is not None]
     if not sites or len(sites) != len(calls):
         return
-    first = Troubled(case.api, case.symptom, sites[0][1], (("O", ""),) * len(sites[0][1].nodes), None, ("", ""))
-    for candidate in by_recipe(first):
-        made = [_replacement(place, site, candidate) for place, site in sites]
-        if all(_sound(one.path.read_bytes(), one.edit) for one in made):
-            yield tuple(made)
+    _, first = sites[0]
+    for candidate in by_recipe(Troubled(gap.api, gap.symptom, first, _opaque(first), None)):
+        replacements = tuple(_replacement(place, site, candidate) for place, site in sites)
+        if all(_sound(one.path.read_bytes(), one.edit) for one in replacements):
+            yield replacements
 
 
 def _replacement(place: Place, site: Site, candidate: Candidate) -> Replacement:
@@ -91,79 +100,129 @@ def _replacement(place: Place, site: Site, candidate: Candidate) -> Replacement:
     return Replacement(path, edit(path.read_bytes(), site, candidate.template), candidate, place.line)
 
 
-def _at_sites(case: Case, heard: Sequence[Recording]) -> list[tuple[Event, Recording]]:
+def _at_sites(gap: Gap, records: Sequence[ProbeRecord]) -> list[Occurrence]:
     """Recorded events of a gap's name at its sites."""
-    named = ((e, r) for e, r in events_of(case, heard) if e.api == case.api)
-    return [(e, r) for e, r in named if _at_a_site(e, case)][:_SITES]
+    named = (one for one in occurrences(gap, records) if one.event.api == gap.api)
+    return list(islice((one for one in named if stands_at(one.event, gap)), _SITES))
 
 
-def _at_a_site(event: Event, case: Case) -> bool:
-    return any(event.place.path.endswith(s.path) and event.place.line == s.line for s in case.sites)
-
-
-def missing_part(case: Case, lab: Lab) -> tuple[str, str]:
-    """For a name that is not there: the longest part that is, and the name behind it."""
-    if case.symptom != "missing_api" or not case.api.startswith("torch."):
-        return "", ""
-    parts = case.api.split(".")
+def missing_part(gap: Gap, lab: Lab) -> Missing | None:
+    """For a name that is not there, the part of it that is; None where the name is there, or nothing of it is."""
+    if gap.symptom is not Symptom.MISSING_API or not gap.api.startswith("torch."):
+        return None
+    parts = gap.api.split(".")
     program = (
         f"import torch\nresult, at, parts = -1, torch, {parts[1:]}\nfor n, part in enumerate(parts):\n"
         "    if not hasattr(at, part):\n        result = n\n        break\n    at = getattr(at, part)\n"
     )
     paddle = lab.both(program).paddle
     index = paddle.ending.value if paddle.finished else -1
-    return (".".join(parts[: index + 1]), parts[index + 1]) if isinstance(index, int) and index >= 0 else ("", "")
+    if not isinstance(index, int) or index < 0:
+        return None
+    return Missing(".".join(parts[: index + 1]), parts[index + 1])
 
 
-def _at(case: Case, event: Event, recorded: Recording, lab: Lab, known: list[Candidate],
-        missing: tuple[str, str], before: Sequence[Replacement]) -> Replacement | NoReplacement:  # fmt: skip
-    node = node_at(event.place)
-    parsed = module(event.place.path)
-    if parsed is None or not unchanged(event.place, Path(event.place.path).read_bytes()):
-        return NoReplacement(f"line {event.place.line}: the file has changed since; run migrate-lens diagnose again")
-    if event.place.kind == "f":
-        return _import(event, recorded, lab)
-    gate = _assignment(event, parsed.tree, missing)
-    if gate is not None:
-        return gate
-    site = site_of(event, node)
-    if site is None or parsed is None or event.what != "call":
-        return NoReplacement(f"line {event.place.line}: no call with plain arguments stands there")
-    call = Troubled(case.api, case.symptom, site, _values(event, recorded, site), event.value, missing)
-    data = Path(event.place.path).read_bytes()
-    for base in _tests(case, event, recorded, lab, data, before):
-        for candidate in _first(known, candidates(call)):
-            template = _in_its_names(candidate.template, parsed.names)
-            if not _spelled(candidate, parsed.names):
-                continue
-            made = edit(data, site, template)
-            one = Replacement(Path(event.place.path), made, candidate, event.place.line)
-            if _sound(data, made) and base.holds(one, site, lab):
-                return one
-    return NoReplacement(f"line {event.place.line}: {TRIED_IN_VAIN}")
+@dataclass(slots=True)
+class _Search:
+    """The search for replacements of one gap, from site to site.
+
+    Attributes:
+        gap: what is to be replaced.
+        lab: where candidates are tried.
+        before: replacements of earlier gaps.
+        missing: what of its name is not there.
+        made: replacements at the sites so far.
+        known: candidates that worked at one of them.
+    """
+
+    gap: Gap
+    lab: Lab
+    before: tuple[Replacement, ...]
+    missing: Missing | None
+    made: list[Replacement] = field(default_factory=list)
+    known: list[Candidate] = field(default_factory=list)
+
+    def keep(self, replacement: Replacement) -> None:
+        """Take a replacement that works."""
+        self.made.append(replacement)
+        if replacement.candidate not in self.known:
+            self.known.append(replacement.candidate)
+
+    def at(self, occurrence: Occurrence) -> Replacement | NoReplacement:
+        """A replacement at one site."""
+        event = occurrence.event
+        place = event.place
+        parsed = module(place.path)
+        if parsed is None or not unchanged(place, Path(place.path).read_bytes()):
+            return NoReplacement(f"line {place.line}: the file has changed since; run migrate-lens diagnose again")
+        if place.kind == "f":
+            return _import(occurrence, self.lab)
+        gate = None if self.missing is None else _assignment(place, parsed.tree, self.missing)
+        if gate is not None:
+            return gate
+        site = site_of(event, node_at(place))
+        if site is None or event.what != "call":
+            return NoReplacement(f"line {place.line}: no call with plain arguments stands there")
+        return self._of_call(occurrence, site, parsed)
+
+    def _of_call(self, occurrence: Occurrence, site: Site, parsed: Module) -> Replacement | NoReplacement:
+        """The first candidate that gives torch's result, on the call alone or in the whole program."""
+        event = occurrence.event
+        call = Troubled(self.gap.api, self.gap.symptom, site, _values(occurrence, site), event.value, self.missing)
+        data = Path(event.place.path).read_bytes()
+        for trial in self._trials(occurrence, data):
+            for candidate in self._first(candidates(call)):
+                replacement = _in_file(event.place, data, site, candidate, parsed)
+                if replacement is not None and trial.holds(replacement, site, self.lab):
+                    return replacement
+        reason = f"line {event.place.line}: nothing that was tried gives torch's result on both sides"
+        return NoReplacement(reason, in_vain=True)
+
+    def _first(self, others: Iterator[Candidate]) -> Iterator[Candidate]:
+        """What worked elsewhere, then all else; as many as are tried at most."""
+        fresh = (candidate for candidate in others if candidate not in self.known)
+        return islice((candidate for group in (self.known, fresh) for candidate in group), _TRIED)
+
+    def _trials(self, occurrence: Occurrence, data: bytes) -> Iterator[_Base | _Whole]:
+        """How candidates are tried: on the call alone where that shows the gap, then in the whole program."""
+        with contextlib.suppress(Unwritable):
+            base = next(_bases(self.gap, occurrence, self.lab), None)
+            if base is not None:
+                yield base
+        ending = occurrence.record.trace.ending
+        place = occurrence.event.place
+        if place.module == "__main__" and ending.has_value:
+            here = tuple(one for one in (*self.before, *self.made) if one.path == Path(place.path))
+            yield _Whole(data, ending.value, here)
 
 
-def _assignment(event: Event, tree: ast.Module, missing: tuple[str, str]) -> Replacement | None:
+def _in_file(place: Place, data: bytes, site: Site, candidate: Candidate, parsed: Module) -> Replacement | None:
+    """A candidate in the names of a file; None where the file does not know torch, or would not parse."""
+    if not _spelled(candidate, parsed):
+        return None
+    made = edit(data, site, _in_its_names(candidate.template, parsed))
+    return Replacement(Path(place.path), made, candidate, place.line) if _sound(data, made) else None
+
+
+def _assignment(place: Place, tree: ast.Module, missing: Missing) -> Replacement | None:
     """A setting below a name that is not there: set only where it is there."""
-    owner, name = missing
-    place = event.place
-    if not owner or place.kind != "a":
+    if place.kind != "a":
         return None
     for node in ast.walk(tree):
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
         if isinstance(target, ast.Attribute) and _stands_at(target.value, place):
-            path = Path(place.path)
-            data = path.read_bytes()
-            start, end = span(data, target)
-            gate = f'if hasattr({owner}, "{name}"): '
-            why = "a setting of the runtime; the gate opens by itself when the name is there"
-            return Replacement(
-                path,
-                Edit(start, end, gate + data[start:end].decode()),
-                Candidate("feature_gate", gate, why),
-                place.line,
-            )
+            return _gated_setting(place, target, missing)
     return None
+
+
+def _gated_setting(place: Place, target: ast.Attribute, missing: Missing) -> Replacement:
+    path = Path(place.path)
+    data = path.read_bytes()
+    start, end = span(data, target)
+    gate = f'if hasattr({missing.owner}, "{missing.name}"): '
+    why = "a setting of the runtime; the gate opens by itself when the name is there"
+    made = Edit(start, end, gate + data[start:end].decode())
+    return Replacement(path, made, Candidate(Kind.FEATURE_GATE, gate, why), place.line)
 
 
 def _stands_at(node: ast.expr, place: Place) -> bool:
@@ -171,73 +230,65 @@ def _stands_at(node: ast.expr, place: Place) -> bool:
     return where == (place.line, place.column, place.end_line, place.end_column)
 
 
-def _import(event: Event, recorded: Recording, lab: Lab) -> Replacement | NoReplacement:
+def _import(occurrence: Occurrence, lab: Lab) -> Replacement | NoReplacement:
     """Another import of the same name; the file must still give torch's result where that can be told."""
+    event, ending = occurrence.event, occurrence.record.trace.ending
     path = Path(event.place.path)
     data = path.read_bytes()
-    whole = event.place.module == "__main__" and recorded.trace.ending.has_value
+    whole = _Whole(data, ending.value) if event.place.module == "__main__" and ending.has_value else None
     for made, candidate in importing.edits(event, node_at(event.place), data, lab):
-        one = Replacement(path, made, candidate, event.place.line)
-        if _sound(data, made) and (not whole or _Whole(data, recorded.trace.ending.value).runs(one, lab)):
-            return one
+        replacement = Replacement(path, made, candidate, event.place.line)
+        if _sound(data, made) and (whole is None or whole.runs(replacement, lab)):
+            return replacement
     return NoReplacement(f"line {event.place.line}: no public module that both sides have holds this name")
 
 
-def _values(event: Event, recorded: Recording, site: Site) -> tuple[Encoded, ...]:
+def _values(occurrence: Occurrence, site: Site) -> tuple[Encoded, ...]:
     """What was recorded for each slot; opaque where it cannot be written out."""
     try:
-        values = tuple(a.value for a in arguments(event, recorded))
+        values = tuple(argument.value for argument in arguments(occurrence.event, occurrence.record))
     except Unwritable:
-        values = ()
-    return values if len(values) == len(site.nodes) else (("O", ""),) * len(site.nodes)
+        return _opaque(site)
+    return values if len(values) == len(site.nodes) else _opaque(site)
 
 
-def _tests(
-    case: Case, event: Event, recorded: Recording, lab: Lab, data: bytes, before: Sequence[Replacement]
-) -> Iterator[_Base | _Whole]:
-    """How candidates are tried: on the call alone where that shows the gap, then in the whole program."""
-    with contextlib.suppress(Unwritable):
-        base = next(_bases(case, event, recorded, lab), None)
-        if base is not None:
-            yield base
-    if event.place.module == "__main__" and recorded.trace.ending.has_value:
-        here = tuple(one for one in before if one.path == Path(event.place.path))
-        yield _Whole(data, recorded.trace.ending.value, here)
+def _opaque(site: Site) -> tuple[Encoded, ...]:
+    return (_OPAQUE,) * len(site.nodes)
+
+
+# -- trials ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Whole:
-    """A program that is one file, and torch's result."""
+    """A program that is one file, torch's result of it, and replacements that it has already."""
 
     data: bytes
     want: Encoded
     before: tuple[Replacement, ...] = ()
 
-    def holds(self, one: Replacement, site: Site, lab: Lab) -> bool:
+    def holds(self, replacement: Replacement, site: Site, lab: Lab) -> bool:
         """Whether the program gives torch's result on both sides."""
-        return self.runs(one, lab)
+        return self.runs(replacement, lab)
 
-    def runs(self, one: Replacement, lab: Lab) -> bool:
+    def runs(self, replacement: Replacement, lab: Lab) -> bool:
         """Whether the program with a replacement gives torch's result on both sides."""
-        text = with_prelude(apply(self.data, [*(b.edit for b in self.before), one.edit]), self.data, one).decode(
-            "utf-8", errors="replace"
-        )
-        trial = lab.both(text)
-        return all(side.finished and agrees(self.want, side.ending.value) for side in (trial.torch, trial.paddle))
+        changed = apply(self.data, [*(one.edit for one in self.before), replacement.edit])
+        text = with_prelude(changed, replacement).decode("utf-8", errors="replace")
+        return _agree(text, self.want, lab)
 
 
-def with_prelude(changed: bytes, data: bytes, one: Replacement) -> bytes:
+def with_prelude(changed: bytes, replacement: Replacement) -> bytes:
     """A changed file with the import that a replacement needs, at its top for a trial."""
-    if not one.candidate.prelude:
+    if not replacement.candidate.prelude:
         return changed
-    return one.candidate.prelude.encode() + b"\n" + changed
+    return replacement.candidate.prelude.encode() + b"\n" + changed
 
 
-def _first(known: Sequence[Candidate], others: Iterator[Candidate]) -> Iterator[Candidate]:
-    for number, candidate in enumerate((*known, *(c for c in others if c not in known))):
-        if number == _TRIED:
-            return
-        yield candidate
+def _agree(program: str, want: Encoded, lab: Lab) -> bool:
+    """Whether a program gives torch's result on both sides."""
+    trial = lab.both(program)
+    return all(side.finished and agrees(want, side.ending.value) for side in (trial.torch, trial.paddle))
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,52 +299,64 @@ class _Base:
     number: int
     want: Encoded
 
-    def holds(self, one: Replacement, site: Site, lab: Lab) -> bool:
+    def holds(self, replacement: Replacement, site: Site, lab: Lab) -> bool:
         """Whether a candidate gives torch's results on both sides."""
-        candidate = one.candidate
+        candidate = replacement.candidate
         step = self.draft.steps[self.number]
-        if len(step.arguments) != len(site.nodes) and step.arguments:
+        if step.arguments and len(step.arguments) != len(site.nodes):
             return False
-        if step.arguments:
-            new = replace(step, form=TEMPLATE, text=candidate.template)
-        else:
-            texts = [ast.unparse(n) for n in site.nodes]
-            new = Step("statement", fill(candidate.template, texts), step.target)
-        steps = (*self.draft.steps[: self.number], new, *self.draft.steps[self.number + 1 :])
         try:
-            imports = (*self.draft.imports, *((candidate.prelude,) if candidate.prelude else ()))
-            text = write(replace(self.draft, imports=imports, steps=steps)).measured
+            text = write(self._with(self._step(step, candidate, site), candidate)).measured
             ast.parse(text)
         except (Unwritable, SyntaxError, IndexError):
             return False
-        trial = lab.both(text)
-        return all(side.finished and agrees(self.want, side.ending.value) for side in (trial.torch, trial.paddle))
+        return _agree(text, self.want, lab)
+
+    def _step(self, step: Step, candidate: Candidate, site: Site) -> Step:
+        if step.arguments:
+            return replace(step, form=StepForm.TEMPLATE, text=candidate.template)
+        texts = [ast.unparse(node) for node in site.nodes]
+        return Step(StepForm.STATEMENT, fill(candidate.template, texts), step.target)
+
+    def _with(self, step: Step, candidate: Candidate) -> Draft:
+        steps = (*self.draft.steps[: self.number], step, *self.draft.steps[self.number + 1 :])
+        prelude = (candidate.prelude,) if candidate.prelude else ()
+        return replace(self.draft, imports=(*self.draft.imports, *prelude), steps=steps)
 
 
-def _bases(case: Case, event: Event, recorded: Recording, lab: Lab) -> Iterator[_Base]:
-    for draft in drafts(event, recorded):
+def _bases(gap: Gap, occurrence: Occurrence, lab: Lab) -> Iterator[_Base]:
+    for draft in drafts(occurrence.event, occurrence.record):
         for sized in plain_large(draft):
-            for variant in _showing(case, sized):
-                try:
-                    trial = lab.both(write(variant).measured)
-                except Unwritable:
-                    continue
-                found = sign(trial)
-                if found is not None and shows(found, case.symptom) and trial.torch.finished:
-                    yield _Base(variant, _number(variant, sized.steps[-1]), trial.torch.ending.value)
+            for variant in _showing(gap, sized):
+                base = _base(gap, variant, sized.steps[-1], lab)
+                if base is not None:
+                    yield base
 
 
-def _showing(case: Case, draft: Draft) -> Iterator[Draft]:
-    if case.symptom == "alias":
+def _base(gap: Gap, draft: Draft, call: Step, lab: Lab) -> _Base | None:
+    """A draft to try candidates in; None where it does not show the gap, or fails under torch too."""
+    try:
+        trial = lab.both(write(draft).measured)
+    except Unwritable:
+        return None
+    failure = sign(trial)
+    if failure is None or not shows(failure, gap.symptom) or not trial.torch.finished:
+        return None
+    return _Base(draft, _number(draft, call), trial.torch.ending.value)
+
+
+def _showing(gap: Gap, draft: Draft) -> Iterator[Draft]:
+    if gap.symptom is Symptom.ALIAS:
         yield from shared(draft)
-    elif case.symptom == "gradient":
+    elif gap.symptom is Symptom.GRADIENT:
         yield from differentiated(draft)
     yield draft
 
 
 def _number(draft: Draft, call: Step) -> int:
     """Where the call stands among the steps of a draft."""
-    same = (i for i, s in enumerate(draft.steps) if (s.form, s.text, s.target) == (call.form, call.text, call.target))
+    wanted = (call.form, call.text, call.target)
+    same = (at for at, step in enumerate(draft.steps) if (step.form, step.text, step.target) == wanted)
     return next(same, len(draft.steps) - 1)
 
 
@@ -302,28 +365,29 @@ def agrees(want: Encoded, got: Encoded) -> bool:
 
     A tuple does for a named tuple: whether the program asks for a field is seen when the stage runs again.
     """
-    found = difference(want, got)
-    if found is not None and found.aspect != "type":
+    differs = difference(want, got)
+    if differs is not None and differs.aspect != "type":
         return False
-    if tag(want) == "n" and tag(got) in ("n", "t"):
-        return len(want[-1]) == len(got[-1]) and all(map(agrees, want[-1], got[-1]))
-    if tag(want) in ("L", "t") and tag(want) == tag(got):
-        return len(want[1]) == len(got[1]) and all(agrees(w, g) for w, g in zip(want[1], got[1], strict=True))
-    return bool(tag(want)) or type(want) is type(got)
+    kind, other = tag(want), tag(got)
+    if not kind:
+        return type(want) is type(got)
+    alike = (kind == NAMED_TUPLE and other in (NAMED_TUPLE, TUPLE)) or (kind in LISTS and kind == other)
+    if not alike:
+        return True
+    left, right = items_of(want), items_of(got)
+    return len(left) == len(right) and all(map(agrees, left, right))
 
 
-def _local(names: dict[str, tuple[str, str]]) -> str:
-    """The name under which a file knows torch; empty where it does not."""
-    return next((local for local, (_, dotted) in names.items() if dotted == "torch"), "")
+# -- names -------------------------------------------------------------------------------------------------------------
 
 
-def _spelled(candidate: Candidate, names: dict[str, tuple[str, str]]) -> bool:
+def _spelled(candidate: Candidate, parsed: Module) -> bool:
     """Whether the file knows torch by a name, where the replacement needs it."""
-    return not re.search(r"\btorch\.", candidate.template) or bool(_local(names))
+    return not re.search(r"\btorch\.", candidate.template) or bool(parsed.framework)
 
 
-def _in_its_names(template: str, names: dict[str, tuple[str, str]]) -> str:
-    local = _local(names)
+def _in_its_names(template: str, parsed: Module) -> str:
+    local = parsed.framework
     return re.sub(r"\btorch\.", f"{local}.", template) if local and local != "torch" else template
 
 

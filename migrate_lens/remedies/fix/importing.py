@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from migrate_lens.model.trace import Event
 from migrate_lens.remedies.fix.slots import Edit, line_starts, span
-from migrate_lens.remedies.fix.strategies import Candidate
+from migrate_lens.remedies.fix.strategies import Candidate, Kind
 from migrate_lens.remedies.lab import Lab
 from migrate_lens.rulebook.recipes import Shim, load
 
@@ -40,12 +40,12 @@ def edits(event: Event, node: ast.AST | None, data: bytes, lab: Lab) -> Iterator
     for module in PUBLIC:
         if module != node.module and _same_object(node.module, module, alias.name, lab):
             text = _statements(node, others, f"from {module} import {_named(alias)}")
-            yield Edit(*span(data, node), text), Candidate("equal_api", "", f"{module} has the very same object")
+            yield Edit(*span(data, node), text), Candidate(Kind.EQUAL_API, "", f"{module} has the very same object")
             return
     shim = shims().get(f"{node.module}.{alias.name}")
     if shim is not None:
         lines = _guarded(node, alias, others, shim)
-        yield _in_place(node, lines, data), Candidate("shim", "", shim.why)
+        yield _in_place(node, lines, data), Candidate(Kind.SHIM, "", shim.why)
 
 
 def _imported(node: ast.ImportFrom, name: str) -> ast.alias | None:

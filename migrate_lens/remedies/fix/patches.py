@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import difflib
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from migrate_lens.remedies.fix.fixing import Replacement
-from migrate_lens.remedies.fix.slots import Edit, apply, line_starts
+from migrate_lens.remedies.fix.slots import Edit, apply, first_line, line_starts
 from migrate_lens.remedies.publish.issue import render_template
 
 _WIDTH = 100
@@ -37,22 +37,33 @@ class Comment:
 
 def patched(data: bytes, groups: Sequence[tuple[Sequence[Replacement], Comment]]) -> bytes:
     """A file with replacements and, above each statement that has one, the comment of its group."""
-    newline = b"\r\n" if data.count(b"\r\n") * 2 > data.count(b"\n") else b"\n"
-    starts = line_starts(data)
+    newline = "\r\n" if data.count(b"\r\n") * 2 > data.count(b"\n") else "\n"
     edits: list[Edit] = []
-    for made, comment in groups:
-        if made[0].path.suffix != ".py":
-            edits += [_commented(data, one.edit, comment, newline) for one in made]
-            continue
-        edits += [_topped(one.edit, comment) if one.edit.start == one.edit.end else one.edit for one in made]
-        for line in sorted({_line_of(data, one.edit) for one in made if one.edit.start < one.edit.end}):
-            start = starts[line - 1]
-            indent = data[start : start + len(data[start:]) - len(data[start:].lstrip(b" \t"))]
-            preludes = dict.fromkeys(o.candidate.prelude for o in made if o.candidate.prelude)
-            words = [*words_of(comment, _WIDTH - len(indent)), *preludes]
-            text = newline.join(indent + w.encode() for w in words) + newline
-            edits.append(Edit(start, start, text.decode("utf-8", errors="surrogateescape")))
+    for replacements, comment in groups:
+        if replacements[0].path.suffix == ".py":
+            edits += _in_python(data, replacements, comment, newline)
+        else:
+            edits += [_commented(one.edit, comment, newline) for one in replacements]
     return apply(data, edits)
+
+
+def _in_python(data: bytes, replacements: Sequence[Replacement], comment: Comment, newline: str) -> Iterator[Edit]:
+    """The edits of a group, and a comment above each statement that is changed."""
+    preludes = dict.fromkeys(one.candidate.prelude for one in replacements if one.candidate.prelude)
+    changed: set[int] = set()
+    for one in replacements:
+        if one.edit.start == one.edit.end:
+            yield _topped(one.edit, comment)
+        else:
+            yield one.edit
+            changed.add(_line_of(data, one.edit))
+    starts = line_starts(data)
+    for line in sorted(changed):
+        start = starts[line - 1]
+        rest = data[start:]
+        indent = rest[: len(rest) - len(rest.lstrip(b" \t"))].decode("utf-8", errors="surrogateescape")
+        words = [*words_of(comment, _WIDTH - len(indent)), *preludes]
+        yield Edit(start, start, newline.join(indent + word for word in words) + newline)
 
 
 def patched_alone(data: bytes, one: Replacement) -> bytes:
@@ -62,20 +73,19 @@ def patched_alone(data: bytes, one: Replacement) -> bytes:
 
 def _topped(made: Edit, comment: Comment) -> Edit:
     """Lines that are put in, with the comment above them."""
-    break_ = "\r\n" if "\r\n" in made.text else "\n"
+    newline = "\r\n" if "\r\n" in made.text else "\n"
     body = made.text.lstrip("\r\n")
     head = made.text[: len(made.text) - len(body)]
-    return replace(made, text=head + break_.join([*words_of(comment, _WIDTH), body]))
+    return replace(made, text=head + newline.join([*words_of(comment, _WIDTH), body]))
 
 
-def _commented(data: bytes, made: Edit, comment: Comment, newline: bytes) -> Edit:
+def _commented(made: Edit, comment: Comment, newline: str) -> Edit:
     """A native edit with the comment above it, in one edit, so that it stands at the very place."""
-    break_ = newline.decode()
-    words = break_.join("//" + line[1:] for line in words_of(comment, _WIDTH))
-    text = made.text.replace("\n", break_) if break_ != "\n" and "\r\n" not in made.text else made.text
-    if text.startswith(break_):
-        return replace(made, text=break_ + words + text)
-    return replace(made, text=words + break_ + text)
+    words = newline.join("//" + line[1:] for line in words_of(comment, _WIDTH))
+    text = made.text.replace("\n", newline) if newline != "\n" and "\r\n" not in made.text else made.text
+    if text.startswith(newline):
+        return replace(made, text=newline + words + text)
+    return replace(made, text=words + newline + text)
 
 
 def words_of(comment: Comment, width: int) -> list[str]:
@@ -92,18 +102,21 @@ def words_of(comment: Comment, width: int) -> list[str]:
 def _line_of(data: bytes, made: Edit) -> int:
     """The line on which the innermost statement around an edit begins, where it begins its line."""
     starts = line_starts(data)
-    best = 1
+    lines = [1]
     for node in ast.walk(ast.parse(data)):
-        if not isinstance(node, ast.stmt) or node.end_lineno is None:
-            continue
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-        begin = starts[first - 1]
-        end = starts[node.end_lineno - 1] + (node.end_col_offset or 0)
-        own = starts[node.lineno - 1] + node.col_offset
-        leads = not data[starts[node.lineno - 1] : own].strip()
-        if begin <= made.start and made.end <= end and leads:
-            best = max(best, first)
-    return best
+        if isinstance(node, ast.stmt) and _encloses(node, made, data, starts):
+            lines.append(first_line(node))
+    return max(lines)
+
+
+def _encloses(node: ast.stmt, made: Edit, data: bytes, starts: Sequence[int]) -> bool:
+    """Whether a statement is around an edit, and the first on its line."""
+    if node.end_lineno is None or node.end_col_offset is None:
+        return False
+    line = starts[node.lineno - 1]
+    leads = not data[line : line + node.col_offset].strip()
+    begin, end = starts[first_line(node) - 1], starts[node.end_lineno - 1] + node.end_col_offset
+    return leads and begin <= made.start and made.end <= end
 
 
 def diff(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> str:
@@ -119,16 +132,14 @@ def diff(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> str:
 def _lines(data: bytes) -> list[str]:
     text = data.decode("utf-8", errors="surrogateescape")
     lines = text.split("\n")
-    kept = [line + "\n" for line in lines[:-1]]
-    return kept + ([lines[-1]] if lines[-1] else [])
+    whole, last = [line + "\n" for line in lines[:-1]], lines[-1]
+    return [*whole, last] if last else whole
 
 
 def _one(old: str, new: str, before: list[str], after: list[str]) -> list[str]:
     """One file of a diff; a file that was not there, or was empty, has no old name."""
-    found = []
-    for line in difflib.unified_diff(before, after, f"a/{old}" if old else "/dev/null", f"b/{new}"):
-        found.append(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n")
-    return found
+    lines = difflib.unified_diff(before, after, f"a/{old}" if old else "/dev/null", f"b/{new}")
+    return [line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines]
 
 
 def relative(path: Path, root: Path) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from migrate_lens.remedies.fix.slots import ATTRIBUTE, FUNCTION, METHOD, OPERATOR, Site
-from migrate_lens.remedies.fix.strategies import STRATEGIES, Candidate, Troubled
+from migrate_lens.remedies.fix.slots import Form, Site
+from migrate_lens.remedies.fix.strategies import Candidate, Kind, Troubled
 from migrate_lens.rulebook.recipes import SLOT, Recipe, load
 
-_FORMS = (FUNCTION, METHOD, OPERATOR, ATTRIBUTE)
+_FORMS = (Form.FUNCTION, Form.METHOD, Form.OPERATOR, Form.ATTRIBUTE)
 
 
 def by_recipe(call: Troubled) -> Iterator[Candidate]:
@@ -18,7 +18,7 @@ def by_recipe(call: Troubled) -> Iterator[Candidate]:
             continue
         template = filled(recipe, call.site)
         if template is not None:
-            yield Candidate("equal_api", template, recipe.why)
+            yield Candidate(Kind.EQUAL_API, template, recipe.why)
 
 
 def filled(recipe: Recipe, site: Site) -> str | None:
@@ -38,7 +38,7 @@ def filled(recipe: Recipe, site: Site) -> str | None:
 
 
 def _bound(recipe: Recipe, site: Site) -> dict[str, str] | None:
-    """Parameters and the slots given for them; None where an argument is for no parameter, or for a taken one."""
+    """Parameters and the slots that are given for them."""
     if site.form not in _FORMS:
         return None
     names = list(recipe.parameters)
@@ -50,6 +50,3 @@ def _bound(recipe: Recipe, site: Site) -> dict[str, str] | None:
             return None
         bound[name] = f"{{{number}}}"
     return bound
-
-
-STRATEGIES.insert(0, by_recipe)

@@ -10,15 +10,25 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from migrate_lens.model.trace import Event
 from migrate_lens.programs.synthesis import BINARY
 
+_BOM = b"\xef\xbb\xbf"
 _SLOT = re.compile(r"\{(\d+)\}")
 _ATOMS = (ast.Name, ast.Constant, ast.Call, ast.Attribute, ast.Subscript, ast.List, ast.Dict, ast.Set)
-FUNCTION, METHOD, OPERATOR, INPLACE, ATTRIBUTE, ITEM, SETITEM = (
-    "function", "method", "operator", "inplace", "attribute", "item", "setitem",
-)  # fmt: skip
+
+
+class Form(StrEnum):
+    """How a call is written."""
+
+    FUNCTION = "function"
+    METHOD = "method"
+    OPERATOR = "operator"
+    INPLACE = "inplace"
+    ATTRIBUTE = "attribute"
+    ITEM = "item"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +36,14 @@ class Site:
     """A call as it stands in its file.
 
     Attributes:
-        form: ``function``, ``method``, ``operator``, ``inplace``, ``attribute``, ``item`` or ``setitem``.
+        form: how it is written.
         name: what is called, as written: ``F.pad``, ``max``, ``+``.
         keywords: for each slot its keyword, or ``""``.
         nodes: for each slot its syntax.
         node: the whole.
     """
 
-    form: str
+    form: Form
     name: str
     keywords: tuple[str, ...]
     nodes: tuple[ast.expr, ...]
@@ -45,41 +55,44 @@ def site_of(event: Event, node: ast.AST | None) -> Site | None:
     if isinstance(node, ast.Call):
         return _call(event, node)
     if isinstance(node, ast.BinOp):
-        return Site(OPERATOR, BINARY[type(node.op)], ("", ""), (node.left, node.right), node)
+        return Site(Form.OPERATOR, BINARY[type(node.op)], ("", ""), (node.left, node.right), node)
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in BINARY:
-        return Site(OPERATOR, BINARY[type(node.ops[0])], ("", ""), (node.left, node.comparators[0]), node)
+        return Site(Form.OPERATOR, BINARY[type(node.ops[0])], ("", ""), (node.left, node.comparators[0]), node)
     if isinstance(node, ast.AugAssign):
         target = node.target
-        return Site(INPLACE, BINARY[type(node.op)] + "=", ("", ""), (target, node.value), node)
+        return Site(Form.INPLACE, BINARY[type(node.op)] + "=", ("", ""), (target, node.value), node)
     if isinstance(node, ast.Attribute):
-        return Site(ATTRIBUTE, node.attr, ("",), (node.value,), node)
+        return Site(Form.ATTRIBUTE, node.attr, ("",), (node.value,), node)
     if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice):
-        return Site(ITEM, "[]", ("", ""), (node.value, node.slice), node)
+        return Site(Form.ITEM, "[]", ("", ""), (node.value, node.slice), node)
     return None
 
 
 def _call(event: Event, node: ast.Call) -> Site | None:
-    if any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
+    starred = any(isinstance(argument, ast.Starred) for argument in node.args)
+    if starred or any(keyword.arg is None for keyword in node.keywords):
         return None
-    arguments = [("", a) for a in node.args] + [(k.arg or "", k.value) for k in node.keywords]
+    given = [("", argument) for argument in node.args]
+    given += [(keyword.arg or "", keyword.value) for keyword in node.keywords]
     func = node.func
     if isinstance(func, ast.Attribute) and event.api.startswith("torch.Tensor."):
-        arguments.insert(0, ("", func.value))
-        form, name = METHOD, func.attr
+        given.insert(0, ("", func.value))
+        form, name = Form.METHOD, func.attr
     else:
-        form, name = FUNCTION, ast.unparse(func)
-    keywords, nodes = tuple(k for k, _ in arguments), tuple(n for _, n in arguments)
+        form, name = Form.FUNCTION, ast.unparse(func)
+    keywords = tuple(keyword for keyword, _ in given)
+    nodes = tuple(part for _, part in given)
     return Site(form, name, keywords, nodes, node)
 
 
 def fill(template: str, slots: Sequence[str]) -> str:
     """A replacement with texts for its slots."""
-    return _SLOT.sub(lambda found: slots[int(found[1])], template)
+    return _SLOT.sub(lambda slot: slots[int(slot[1])], template)
 
 
 def numbers(template: str) -> list[int]:
     """The slots that a replacement names, each as often as it does."""
-    return [int(found) for found in _SLOT.findall(template)]
+    return [int(number) for number in _SLOT.findall(template)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +107,25 @@ class Edit:
 def edit(data: bytes, site: Site, template: str) -> Edit:
     """The edit that puts a replacement in the place of a call."""
     texts = [source_of(data, node) for node in site.nodes]
-    whole = span(data, site.node)
-    used = numbers(template)
-    again = [n for n in dict.fromkeys(used) if used.count(n) > 1 and not _plain(site.nodes[n])]
+    start, end = span(data, site.node)
     statement = isinstance(site.node, ast.stmt) or _is_statement(template)
-    if again and not statement:
-        # What is named twice is evaluated once, as before.
-        names = {n: f"v{n}" for n in again}
-        inner = fill(template, [names.get(n, _wrapped(t, site.nodes[n], template, n)) for n, t in enumerate(texts)])
-        given = ", ".join(texts[n] for n in again)
-        return Edit(*whole, f"(lambda {', '.join(names.values())}: {inner})({given})")
-    shown = [_wrapped(t, site.nodes[n], template, n) for n, t in enumerate(texts)]
-    return Edit(*whole, fill(template, shown))
+    again = [] if statement else _evaluated_again(site, template)
+    # What is named twice is evaluated once, as before.
+    names = {number: f"v{number}" for number in again}
+    shown = [
+        names.get(number) or _wrapped(text, site.nodes[number], template, number) for number, text in enumerate(texts)
+    ]
+    text = fill(template, shown)
+    if again:
+        given = ", ".join(texts[number] for number in again)
+        text = f"(lambda {', '.join(names.values())}: {text})({given})"
+    return Edit(start, end, text)
+
+
+def _evaluated_again(site: Site, template: str) -> list[int]:
+    """The parts of a call that a replacement would evaluate more than once."""
+    used = numbers(template)
+    return [number for number in dict.fromkeys(used) if used.count(number) > 1 and not _plain(site.nodes[number])]
 
 
 def _is_statement(template: str) -> bool:
@@ -146,48 +166,61 @@ def span(data: bytes, node: ast.expr | ast.stmt) -> tuple[int, int]:
 
 def line_starts(data: bytes) -> list[int]:
     """Where each line begins; as Python's own reader counts lines."""
-    starts = [3 if data.startswith(b"\xef\xbb\xbf") else 0]
-    for found in re.finditer(rb"\r\n|\r|\n", data):
-        starts.append(found.end())
-    return starts
+    first = len(_BOM) if data.startswith(_BOM) else 0
+    return [first, *(newline.end() for newline in re.finditer(rb"\r\n|\r|\n", data))]
+
+
+def first_line(statement: ast.stmt) -> int:
+    """The line on which a statement begins: that of its first decorator, where it has one."""
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def apply(data: bytes, edits: Sequence[Edit]) -> bytes:
     """A file with all edits made; an edit inside another is made in the other's text."""
-    done: list[Edit] = []
+    made: list[Edit] = []
     for one in sorted(edits, key=lambda e: (e.start, -e.end)):
-        if not done or one.start >= done[-1].end:
-            done.append(one)
-        elif one.start == one.end == done[-1].start:
-            done[-1] = replace(done[-1], text=one.text + done[-1].text)
+        if not made or one.start >= made[-1].end:
+            made.append(one)
         else:
-            inner = data[one.start : one.end].decode("utf-8", errors="surrogateescape")
-            same = (one.start, one.end) == (done[-1].start, done[-1].end)
-            both = _both(inner, _indent(data, one.start), done[-1].text, one.text) if same else ""
-            done[-1] = replace(done[-1], text=both or done[-1].text.replace(inner, one.text, 1))
-    for one in reversed(done):
+            made[-1] = _within(data, made[-1], one)
+    for one in reversed(made):
         data = data[: one.start] + one.text.encode("utf-8", errors="surrogateescape") + data[one.end :]
     return data
 
 
+def _within(data: bytes, outer: Edit, inner: Edit) -> Edit:
+    """An edit with another one made in its text."""
+    if inner.start == inner.end == outer.start:
+        return replace(outer, text=inner.text + outer.text)
+    text = data[inner.start : inner.end].decode("utf-8", errors="surrogateescape")
+    if (inner.start, inner.end) == (outer.start, outer.end):
+        both = _both(text, _indent(data, inner.start), outer.text, inner.text)
+        if both:
+            return replace(outer, text=both)
+    return replace(outer, text=outer.text.replace(text, inner.text, 1))
+
+
 def _indent(data: bytes, start: int) -> str:
+    """The white space before a place, where nothing else stands before it on its line."""
     line = data[max(data.rfind(b"\n", 0, start), data.rfind(b"\r", 0, start)) + 1 : start]
     return line.decode("utf-8", errors="surrogateescape") if not line.strip() else ""
 
 
-def _both(inner: str, indent: str, one: str, other: str) -> str:
+def _both(statement: str, indent: str, one: str, other: str) -> str:
     """Two rewritings of one import statement that each took a name out of it: both are taken out; empty for others."""
-    head = re.match(r"from [\w.]+ import ", inner)
+    head = re.match(r"from [\w.]+ import ", statement)
     if head is None:
         return ""
     # What each of them left of the statement stands at its own depth; a guarded import of the name stands deeper.
     kept = re.compile(rf"(?m)(?:\A|^{re.escape(indent)}){re.escape(head[0])}([\w, ]+?)(?:; |(?=\r?$))")
     left, right = kept.search(one), kept.search(other)
-    names = [found[1].split(", ") if found else [] for found in (left, right)]
-    rest = [name for name in names[0] if name in names[1]]
-    break_ = "\r\n" if "\r\n" in one + other else "\n"
-    parts = [head[0] + ", ".join(rest)] if rest else []
-    for text, found in ((one, left), (other, right)):
-        without = text[: found.start()] + text[found.end() :] if found else text
+    left_names = left[1].split(", ") if left else []
+    right_names = right[1].split(", ") if right else []
+    names = [name for name in left_names if name in right_names]
+    parts = [head[0] + ", ".join(names)] if names else []
+    for text, rest in ((one, left), (other, right)):
+        without = text[: rest.start()] + text[rest.end() :] if rest else text
         parts.append(without.strip("\r\n").removeprefix(indent))
-    return (break_ + indent).join(part for part in parts if part.strip())
+    newline = "\r\n" if "\r\n" in one + other else "\n"
+    return (newline + indent).join(part for part in parts if part.strip())

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from migrate_lens.compare.divergences import divergences
 from migrate_lens.compare.findings import node_name
@@ -17,13 +16,14 @@ from migrate_lens.model.report import Library, Probe, ProbeKind, Runtime
 from migrate_lens.model.trace import Ending
 from migrate_lens.native.build import build_library
 from migrate_lens.native.shelf import Shelf
-from migrate_lens.programs.synthesis import Recording
+from migrate_lens.programs.synthesis import ProbeRecord
 from migrate_lens.remedies import kept
 from migrate_lens.remedies.bench_lab import BenchLab
 from migrate_lens.runs.bench import Setting
 from migrate_lens.state import cache_folder
 
 _LARGEST = 200 << 20
+_LINE = 300  # characters of a reason that are shown
 _LEFT_OUT = shutil.ignore_patterns(
     ".git", "__pycache__", ".venv", "venv", "node_modules", ".migrate-lens", "build", "issues"
 )
@@ -35,18 +35,18 @@ class Stage:
     Args:
         diagnosis: the last diagnosis.
         lab: where probes are run.
-        heard: torch's traces, one for each probe.
+        records: what torch did, one for each probe.
         progress: tells a waiting person what is being done.
     """
 
     def __init__(
-        self, diagnosis: kept.Diagnosis, lab: BenchLab, heard: Sequence[Recording], progress: Progress
+        self, diagnosis: kept.Diagnosis, lab: BenchLab, records: Sequence[ProbeRecord], progress: Progress
     ) -> None:
         self._diagnosis = diagnosis
         self._lab = lab
-        self._heard = heard
+        self._records = records
         self._progress = progress
-        self._root = Path(diagnosis.report["library"]["root"])
+        self._root = diagnosis.library.root
         self._targets: dict[Runtime, tuple[Path, ...]] = {}
         self._built_of: dict[str, bytes] | None = None
         self._build_said = ""
@@ -54,10 +54,10 @@ class Stage:
     def passes(self, files: Mapping[str, bytes]) -> str:
         """Run the probes in a copy that has the patches; empty, or what still fails."""
         self._progress("running the stage again in a copy with the patches")
-        said = self._builds(files) if self._diagnosis.native else ""
-        for probe, recorded in zip(self._diagnosis.index["probes"], self._heard, strict=True):
-            said = said or self._lab_runs(files, probe, recorded.trace.ending)
-        return said
+        failure = self._builds(files) if self._diagnosis.native else ""
+        for probe, record in self._probes():
+            failure = failure or self._lab_runs(files, probe, record.trace.ending)
+        return failure
 
     def serves(self, files: Mapping[str, bytes], api: str) -> bool:
         """Whether the probes, with changed files, end as torch's did, and Paddle fails no more at an API.
@@ -65,55 +65,57 @@ class Stage:
         Past other gaps Paddle is handed torch's results, so that what lies behind them is reached; whether the name is
         there it answers itself.
         """
-        for probe, recorded in zip(self._diagnosis.index["probes"], self._heard, strict=True):
-            setting, again = self.copied(files, probe)
-            base = self._lab.watch(setting, Runtime.TORCH, again)
-            if disagreement(recorded.trace.ending, base.trace.ending) is not None:
-                return False
-            asked = [e.place for e in base.trace.events if e.api == api and e.place.text.startswith("hasattr(")]
-            healed = self._lab.heal(setting, again, base, [node_name(place) for place in asked])
-            if disagreement(base.trace.ending, healed.trace.ending) is not None:
-                return False
-            if any(d.hard and api in (d.want.api, d.got.api) for d in divergences(base.trace, healed.trace)):
-                return False
-        return True
+        return all(self._serves(files, api, probe, record) for probe, record in self._probes())
+
+    def _serves(self, files: Mapping[str, bytes], api: str, probe: kept.KeptProbe, record: ProbeRecord) -> bool:
+        setting, copy = self.copied(files, probe)
+        base = self._lab.watch(setting, Runtime.TORCH, copy)
+        if disagreement(record.trace.ending, base.trace.ending) is not None:
+            return False
+        there = [e.place for e in base.trace.events if e.api == api and e.place.text.startswith("hasattr(")]
+        healed = self._lab.heal(setting, copy, base, [node_name(place) for place in there])
+        if disagreement(base.trace.ending, healed.trace.ending) is not None:
+            return False
+        left = divergences(base.trace, healed.trace)
+        return not any(one.hard and api in (one.want.api, one.got.api) for one in left)
+
+    def _probes(self) -> Iterator[tuple[kept.KeptProbe, ProbeRecord]]:
+        return zip(self._diagnosis.probes, self._records, strict=True)
 
     def _builds(self, files: Mapping[str, bytes]) -> str:
         """Build the library with the patches on both sides, where that was not done; empty, or what fails."""
         built_of = {name: data for name, data in files.items() if "/" in name or name == "setup.py"}
-        if built_of == self._built_of:
-            return self._build_said
-        self._built_of, self._build_said = built_of, self._build(files)
+        if built_of != self._built_of:
+            self._built_of = built_of
+            self._build_said = self._build(files)
         return self._build_said
 
     def _build(self, files: Mapping[str, bytes]) -> str:
         folder = self.copy(files)
         library = discover(folder)
-        for runtime, family in ((Runtime.TARGET, "paddle"), (Runtime.TORCH, "torch")):
-            python, limit = self._diagnosis.python(family), self._diagnosis.index["timeout"]
-            target, shelf = folder.parent / f"{folder.name}-built", Shelf(cache_folder() / "builds")
+        target, shelf = folder.parent / f"{folder.name}-built", Shelf(cache_folder() / "builds")
+        for runtime in (Runtime.TARGET, Runtime.TORCH):
+            python, limit = self._diagnosis.python(runtime), self._diagnosis.index.timeout
             built = build_library(library, runtime, python, target, timeout=limit, shelf=shelf)
             if built.target is None:
-                return f"the build under {runtime} still fails: {built.result.detail}"[:300]
+                return f"the build under {runtime} still fails: {built.result.detail}"[:_LINE]
             self._targets[runtime] = (built.target,)
         return ""
 
-    def _lab_runs(self, files: Mapping[str, bytes], probe: Mapping[str, Any], want: Ending) -> str:
+    def _lab_runs(self, files: Mapping[str, bytes], probe: kept.KeptProbe, want: Ending) -> str:
         try:
-            setting, again = self.copied(files, probe)
+            setting, copy = self.copied(files, probe)
         except LensError as error:
             return f"the stage could not be run again: {error.message}"
-        lone = self._diagnosis.report["library"]["script"] is not None
+        lone = self._diagnosis.library.script is not None
         for runtime in (Runtime.TORCH, Runtime.TARGET_GLOBAL if lone else Runtime.TARGET):
-            run = self._lab.run(setting, runtime, again)
+            run = self._lab.run(setting, runtime, copy)
             differs = disagreement(want, run.trace.ending)
-            if differs is not None or run.fate.timed_out:
-                how = (
-                    ending_said(run.trace.ending)
-                    if run.trace.ending.how != "finished"
-                    else f"its result differs: {differs}"
-                )
-                return f"{probe['spec']} under {runtime} still {how}"[:300]
+            if differs is None and not run.fate.timed_out:
+                continue
+            finished = run.trace.ending.how == "finished"
+            how = f"its result differs: {differs}" if finished else ending_said(run.trace.ending)
+            return f"{probe.spec} under {runtime} still {how}"[:_LINE]
         return ""
 
     def targets(self, runtime: Runtime, files: Mapping[str, bytes]) -> tuple[Path, ...]:
@@ -129,25 +131,24 @@ class Stage:
             UsageError: it is too large.
         """
         folder = self._lab.fresh()
-        script = self._diagnosis.report["library"]["script"]
+        script = self._diagnosis.library.script
         if script is None:
             _copy(self._root, folder)
         else:
-            _linked(self._root, folder, script)
-            shutil.copyfile(self._root / script, folder / script)
+            _linked(self._root, folder, script.name)
+            shutil.copyfile(script, folder / script.name)
         for name, data in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(data)
         return folder
 
-    def copied(self, files: Mapping[str, bytes], probe: Mapping[str, Any]) -> tuple[Setting, Probe]:
+    def copied(self, files: Mapping[str, bytes], probe: kept.KeptProbe) -> tuple[Setting, Probe]:
         """A copy of the library with changed files, and the probe in it."""
-        report = self._diagnosis.report
         folder = self.copy(files)
-        script = report["library"]["script"]
-        library = discover(folder / script) if script else discover(folder)
+        script = self._diagnosis.library.script
+        library = discover(folder if script is None else folder / script.name)
         paths: dict[Runtime, tuple[Path, ...]] = dict.fromkeys(Runtime, ()) | self._targets
-        setting = Setting(library, paths, tuple(report["scope"]), self._diagnosis.index["timeout"])
+        setting = Setting(library, paths, self._diagnosis.report.scope, self._diagnosis.index.timeout)
         return setting, _relocated(probe, self._root, folder, library)
 
 
@@ -157,9 +158,8 @@ def _copy(root: Path, folder: Path) -> None:
     Raises:
         UsageError: it is too large.
     """
-    size = sum(
-        p.stat().st_size for p in root.rglob("*") if p.is_file() and not p.is_symlink() and ".git" not in p.parts
-    )
+    files = (path for path in root.rglob("*") if path.is_file() and not path.is_symlink())
+    size = sum(path.stat().st_size for path in files if ".git" not in path.parts)
     if size > _LARGEST:
         raise UsageError(f"{root} has {size >> 20} MB", "apply the patch in a copy of your own")
     shutil.copytree(root, folder, ignore=_LEFT_OUT, dirs_exist_ok=True, symlinks=True)
@@ -172,9 +172,9 @@ def _linked(root: Path, folder: Path, script: str) -> None:
             (folder / path.name).symlink_to(path)
 
 
-def _relocated(probe: Mapping[str, Any], root: Path, folder: Path, library: Library) -> Probe:
-    path = Path(probe["path"]) if probe["path"] else None
+def _relocated(probe: kept.KeptProbe, root: Path, folder: Path, library: Library) -> Probe:
+    path = probe.path
     if path is not None and path.is_relative_to(root):
         path = folder / path.relative_to(root)
-    modules = library.modules if probe["kind"] == "imports" else ()
-    return Probe(ProbeKind(probe["kind"]), probe["spec"], path, modules)
+    modules = library.modules if probe.kind is ProbeKind.IMPORTS else ()
+    return Probe(probe.kind, probe.spec, path, modules)

@@ -6,7 +6,9 @@ import ast
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
+from typing import TypeGuard
 
 from migrate_lens.remedies.port.todos import Todo, todos
 from migrate_lens.rulebook.private import private_name
@@ -21,6 +23,21 @@ _ALLOWED = re.compile(
 )
 _BROAD = frozenset(("Exception", "BaseException"))
 _MANY = 3
+_NAMED = 4
+
+
+class Fault(StrEnum):
+    """Which rule of a finished port is broken."""
+
+    TODO = "todo"
+    SYNTAX = "syntax"
+    BROAD_EXCEPT = "broad_except"
+    PRIVATE_API = "private_api"
+    MECHANICAL_REWRITE = "mechanical_rewrite"
+    UNMARKED = "unmarked"
+    GLOBAL_COMPAT = "global_compat"
+    CHURN = "churn"
+    GAP = "gap"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +46,7 @@ class Complaint:
 
     path: str
     line: int
-    rule: str
+    rule: Fault
     message: str
 
 
@@ -47,7 +64,7 @@ def check_tree(root: Path, changed: Mapping[str, Collection[int]] | None = None)
         text = path.read_text(encoding="utf-8", errors="replace")
         lines = None if changed is None else changed[name]
         for complaint in check_text(name, text):
-            if lines is None or complaint.line in lines or complaint.rule == "todo":
+            if lines is None or complaint.line in lines or complaint.rule is Fault.TODO:
                 yield complaint
 
 
@@ -58,52 +75,70 @@ def sources(root: Path) -> Iterator[Path]:
         return
     for path in sorted(root.rglob("*")):
         parts = path.relative_to(root).parts
-        if (
-            path.suffix in NATIVE | {".py"}
-            and path.is_file()
-            and not any(p in _SKIPPED or p.startswith(".") for p in parts[:-1])
-        ):
+        skipped = any(part in _SKIPPED or part.startswith(".") for part in parts[:-1])
+        if not skipped and path.suffix in NATIVE | {".py"} and path.is_file():
             yield path
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A workaround comment of a port: where it stands, and the API that it waits for."""
+
+    path: str
+    line: int
+    api: str
+
+
+def workarounds(root: Path) -> Iterator[Waiting]:
+    """The workaround comments of a tree, or of one file, that say what they wait for."""
+    for file in sources(root):
+        name = file.relative_to(root).as_posix() if root.is_dir() else file.name
+        text = file.read_text(encoding="utf-8", errors="replace")
+        for todo in todos(text, native=file.suffix in NATIVE):
+            if todo.api:
+                yield Waiting(name, todo.first, todo.api)
 
 
 def check_text(name: str, text: str) -> Iterator[Complaint]:
     """Check one source."""
     native = Path(name).suffix in NATIVE
-    found = list(todos(text, native=native))
-    for todo in found:
+    comments = list(todos(text, native=native))
+    for todo in comments:
         if todo.lacks:
-            yield Complaint(name, todo.first, "todo", f"the workaround comment lacks {', '.join(todo.lacks)}")
+            yield Complaint(name, todo.first, Fault.TODO, f"the workaround comment lacks {', '.join(todo.lacks)}")
     if native:
         yield from _native(name, text)
         return
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError) as error:
-        yield Complaint(name, getattr(error, "lineno", 1) or 1, "syntax", f"cannot be read: {error}")
+        yield Complaint(name, getattr(error, "lineno", 1) or 1, Fault.SYNTAX, f"cannot be read: {error}")
         return
     yield from _swallowed(name, tree)
-    yield from _paddle(name, tree, found)
+    yield from _paddle(name, tree, comments)
     yield from _scopes(name, tree)
 
 
 def _native(name: str, text: str) -> Iterator[Complaint]:
     for number, line in enumerate(text.splitlines(), 1):
-        found = private_name(line.partition("//")[0])
-        if found:
-            yield Complaint(name, number, "private_api", f"{found} is private to Paddle and may go without notice")
+        private = private_name(line.partition("//")[0])
+        if private:
+            yield _private(name, number, private)
+
+
+def _private(name: str, line: int, private: str) -> Complaint:
+    return Complaint(name, line, Fault.PRIVATE_API, f"{private} is private to Paddle and may go without notice")
 
 
 # -- broad handlers ----------------------------------------------------------------------------------------------------
 
 
 def _swallowed(name: str, tree: ast.Module) -> Iterator[Complaint]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Try | ast.TryStar) and _concerns(node):
-            for handler in node.handlers:
-                if _is_broad(handler) and all(_says_nothing(s) for s in handler.body):
-                    yield Complaint(
-                        name, handler.lineno, "broad_except", "a broad except that says nothing hides every other error"
-                    )
+    message = "a broad except that says nothing hides every other error"
+    tries = (node for node in ast.walk(tree) if isinstance(node, ast.Try | ast.TryStar))
+    for handler in (handler for node in tries if _concerns(node) for handler in node.handlers):
+        if _is_broad(handler) and all(_says_nothing(statement) for statement in handler.body):
+            yield Complaint(name, handler.lineno, Fault.BROAD_EXCEPT, message)
 
 
 def _concerns(node: ast.Try | ast.TryStar) -> bool:
@@ -126,24 +161,29 @@ def _says_nothing(statement: ast.stmt) -> bool:
 # -- Paddle's own names ------------------------------------------------------------------------------------------------
 
 
-def _paddle(name: str, tree: ast.Module, found: list[Todo]) -> Iterator[Complaint]:
+def _paddle(name: str, tree: ast.Module, comments: list[Todo]) -> Iterator[Complaint]:
     yield from _imports(name, tree)
-    aliases = _aliases(tree)
-    unmarked = []
-    for node, dotted in _chains(tree, aliases):
-        if private_name(dotted):
-            yield Complaint(
-                name, node.lineno, "private_api", f"{dotted} is private to Paddle and may go without notice"
-            )
-        elif not _ALLOWED.match(dotted) and dotted != "paddle" and not _marked(tree, node.lineno, found):
-            unmarked.append((node.lineno, dotted))
+    unmarked: list[_Use] = []
+    for use in _uses(tree):
+        if private_name(use.dotted):
+            yield _private(name, use.line, use.dotted)
+        elif use.dotted != "paddle" and not _ALLOWED.match(use.dotted) and not _marked(tree, use.line, comments):
+            unmarked.append(use)
     if len(unmarked) >= _MANY:
-        names = ", ".join(dict.fromkeys(d for _, d in unmarked[:4]))
+        names = ", ".join(dict.fromkeys(use.dotted for use in unmarked[:_NAMED]))
         message = f"{len(unmarked)} uses of Paddle's own names ({names}): keep the torch spelling"
-        yield Complaint(name, unmarked[0][0], "mechanical_rewrite", message)
+        yield Complaint(name, unmarked[0].line, Fault.MECHANICAL_REWRITE, message)
     else:
-        for line, dotted in unmarked:
-            yield Complaint(name, line, "unmarked", f"{dotted} without a workaround comment above it")
+        for use in unmarked:
+            yield Complaint(name, use.line, Fault.UNMARKED, f"{use.dotted} without a workaround comment above it")
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A name of Paddle's that a source uses or imports, as it is called in full."""
+
+    line: int
+    dotted: str
 
 
 def _imports(name: str, tree: ast.Module) -> Iterator[Complaint]:
@@ -152,53 +192,65 @@ def _imports(name: str, tree: ast.Module) -> Iterator[Complaint]:
             for alias in node.names:
                 if alias.name.partition(".")[0] == "paddle" and alias.asname == "torch":
                     message = "import paddle as torch rewrites the library mechanically; let compat answer import torch"
-                    yield Complaint(name, node.lineno, "mechanical_rewrite", message)
+                    yield Complaint(name, node.lineno, Fault.MECHANICAL_REWRITE, message)
 
 
 def _aliases(tree: ast.Module) -> dict[str, str]:
-    found: dict[str, str] = {}
+    """What names of a source stand for, where that is Paddle's."""
+    aliases: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {a.asname or "paddle": a.name if a.asname else "paddle" for a in node.names if _of_paddle(a.name)}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level and _of_paddle(node.module):
-            found |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
-    return found
+            for alias in filter(_imports_paddle, node.names):
+                aliases[alias.asname or "paddle"] = alias.name if alias.asname else "paddle"
+        elif _is_from_paddle(node):
+            aliases |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    return aliases
+
+
+def _imports_paddle(alias: ast.alias) -> bool:
+    return _of_paddle(alias.name)
+
+
+def _is_from_paddle(node: ast.AST) -> TypeGuard[ast.ImportFrom]:
+    return isinstance(node, ast.ImportFrom) and not node.level and _of_paddle(node.module or "")
 
 
 def _of_paddle(name: str) -> bool:
     return name.partition(".")[0] == "paddle"
 
 
-def _chains(tree: ast.Module, aliases: dict[str, str]) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
+def _uses(tree: ast.Module) -> Iterator[_Use]:
     """Names of Paddle that are used or imported, longest form, once each."""
+    aliases = _aliases(tree)
     inner: set[ast.AST] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level and _of_paddle(node.module):
-            yield from ((node, f"{node.module}.{a.name}") for a in node.names)
-        elif isinstance(node, ast.Import):
-            yield from ((node, a.name) for a in node.names if _of_paddle(a.name))
+        if isinstance(node, ast.Import):
+            yield from (_Use(node.lineno, alias.name) for alias in node.names if _of_paddle(alias.name))
         elif isinstance(node, ast.Attribute) and node not in inner:
-            parts, base = [node.attr], node.value
-            while isinstance(base, ast.Attribute):
-                inner.add(base)
-                parts.append(base.attr)
-                base = base.value
+            chain = list(_chain(node))
+            inner.update(chain)
+            base = chain[-1].value
             if isinstance(base, ast.Name) and base.id in aliases:
-                yield node, ".".join((aliases[base.id], *reversed(parts)))
+                parts = (part.attr for part in reversed(chain))
+                yield _Use(node.lineno, ".".join((aliases[base.id], *parts)))
+        elif _is_from_paddle(node):
+            yield from (_Use(node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
 
 
-def _marked(tree: ast.Module, line: int, found: list[Todo]) -> bool:
+def _chain(node: ast.expr) -> Iterator[ast.Attribute]:
+    """A look-up and those that it looks into, from the outside in."""
+    while isinstance(node, ast.Attribute):
+        yield node
+        node = node.value
+
+
+def _marked(tree: ast.Module, line: int, comments: list[Todo]) -> bool:
     """Whether a line stands in a statement, or in a block, that a full workaround comment is above."""
-    starts = {todo.last + 1 for todo in found if not todo.lacks}
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.stmt)
-            and node.end_lineno
-            and node.lineno <= line <= node.end_lineno
-            and node.lineno in starts
-        ):
-            return True
-    return line in starts or any(todo.first == line for todo in found)
+    starts = {todo.last + 1 for todo in comments if not todo.lacks}
+    if line in starts or any(todo.first == line for todo in comments):
+        return True
+    statements = (node for node in ast.walk(tree) if isinstance(node, ast.stmt) and node.lineno in starts)
+    return any(node.lineno <= line <= (node.end_lineno or 0) for node in statements)
 
 
 # -- the scope ---------------------------------------------------------------------------------------------------------
@@ -210,9 +262,17 @@ def _scopes(name: str, tree: ast.Module) -> Iterator[Complaint]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
-        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if called in ENABLERS and not any(k.arg == "scope" for k in node.keywords):
+        name_of_call = called(node)
+        if name_of_call in ENABLERS and not any(keyword.arg == "scope" for keyword in node.keywords):
             message = (
-                f"{called} without scope= answers every import torch in the process; name the packages: scope={{...}}"
+                f"{name_of_call} without scope= answers every import torch in the process; "
+                "name the packages: scope={...}"
             )
-            yield Complaint(name, node.lineno, "global_compat", message)
+            yield Complaint(name, node.lineno, Fault.GLOBAL_COMPAT, message)
+
+
+def called(call: ast.Call) -> str:
+    """The last part of what is called; empty where it has no name."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else ""

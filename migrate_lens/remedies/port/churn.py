@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,13 +61,15 @@ def _squeezed(lines: tuple[str, ...]) -> str:
 
 
 def _same_syntax(before: tuple[str, ...], after: tuple[str, ...]) -> str:
-    import textwrap
-
     try:
-        trees = [ast.dump(ast.parse(textwrap.dedent("\n".join(lines)))) for lines in (before, after)]
+        same = _syntax(before) == _syntax(after)
     except (SyntaxError, ValueError):
         return ""
-    return "formatting only" if trees[0] == trees[1] and before and after else ""
+    return "formatting only" if same and before and after else ""
+
+
+def _syntax(lines: tuple[str, ...]) -> str:
+    return ast.dump(ast.parse(textwrap.dedent("\n".join(lines))))
 
 
 def hunks(root: Path, base: str) -> tuple[Hunk, ...]:
@@ -75,42 +78,50 @@ def hunks(root: Path, base: str) -> tuple[Hunk, ...]:
     Raises:
         UsageError: it is no git tree, or there is no such revision.
     """
-    done = subprocess.run(
-        ["git", "-C", str(root), "diff", "--unified=0", "--no-color", "--no-ext-diff", "--relative", base, "--", "."],
-        capture_output=True, text=True, errors="replace", check=False,
-    )  # fmt: skip
-    if done.returncode:
-        reason = done.stderr.strip().splitlines()[:1]
-        raise UsageError(f"--base {base}: {reason[0] if reason else 'git failed'}", "name a commit of the tree at PATH")
-    return tuple(_hunks(done.stdout))
+    options = ("--unified=0", "--no-color", "--no-ext-diff", "--relative")
+    git = subprocess.run(
+        ["git", "-C", str(root), "diff", *options, base, "--", "."],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if git.returncode:
+        reason = next(iter(git.stderr.strip().splitlines()), "git failed")
+        raise UsageError(f"--base {base}: {reason}", "name a commit of the tree at PATH")
+    return tuple(_hunks(git.stdout))
 
 
 def _hunks(diff: str) -> Iterator[Hunk]:
+    """The edits of a diff without context; where one begins, the one before it is over."""
     path, line = "", 0
-    removed: list[str] = []
-    added: list[str] = []
+    lines: list[str] = []
     for text in diff.splitlines():
         start = _HUNK.match(text)
-        if (start or text.startswith("diff ")) and (removed or added):
-            yield Hunk(path, line, tuple(removed), tuple(added))
-            removed, added = [], []
+        if (start or text.startswith("diff ")) and lines:
+            yield _hunk(path, line, lines)
+            lines = []
         if start:
             line = int(start[1])
-        elif text.startswith("+++ "):
-            path = text[6:] if text.startswith("+++ b/") else path
-        elif text.startswith("--- "):
-            path = text[6:] if text.startswith("--- a/") else path
-        elif text.startswith("-"):
-            removed.append(text[1:])
-        elif text.startswith("+"):
-            added.append(text[1:])
-    if removed or added:
-        yield Hunk(path, line, tuple(removed), tuple(added))
+        elif text.startswith(("+++ b/", "--- a/")):
+            path = text[6:]
+        elif text.startswith(("+++ ", "--- ")):
+            continue
+        elif text.startswith(("+", "-")):
+            lines.append(text)
+    if lines:
+        yield _hunk(path, line, lines)
 
 
-def changed_lines(found: tuple[Hunk, ...]) -> dict[str, set[int]]:
+def _hunk(path: str, line: int, lines: list[str]) -> Hunk:
+    removed = tuple(text[1:] for text in lines if text.startswith("-"))
+    added = tuple(text[1:] for text in lines if text.startswith("+"))
+    return Hunk(path, line, removed, added)
+
+
+def changed_lines(edits: tuple[Hunk, ...]) -> dict[str, set[int]]:
     """Lines that were added or changed, by path."""
     lines: dict[str, set[int]] = {}
-    for hunk in found:
+    for hunk in edits:
         lines.setdefault(hunk.path, set()).update(range(hunk.line, hunk.line + len(hunk.added)))
     return lines

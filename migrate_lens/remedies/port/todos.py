@@ -29,6 +29,15 @@ class Todo:
     lacks: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Comments on lines that follow each other: first line, last line, text."""
+
+    first: int
+    last: int
+    text: str
+
+
 def todos(text: str, *, native: bool = False) -> Iterator[Todo]:
     """Comments that speak of a workaround for Paddle.
 
@@ -36,16 +45,15 @@ def todos(text: str, *, native: bool = False) -> Iterator[Todo]:
         text: the source.
         native: C++ rather than Python.
     """
-    for first, last, block in _native(text) if native else _python(text):
-        joined = re.sub(r"\s*\n\s*(?:#|//|\*)?\s*", " ", block)
-        found = FORM.search(joined)
-        if found:
-            api = re.split(r"\s+(?:as torch does|What:|Why)|\s\(", found["api"])[0].strip(" .")
-            yield Todo(first, last, api, tuple(_lacks(found["owner"], api, block)))
-        elif _LIKE.search(block) and _PADDLE.search(block):
-            yield Todo(
-                first, last, "", ("the form TODO(owner): remove this workaround after Paddle compat supports ...",)
-            )
+    for block in _native(text) if native else _python(text):
+        joined = re.sub(r"\s*\n\s*(?:#|//|\*)?\s*", " ", block.text)
+        form = FORM.search(joined)
+        if form:
+            api = re.split(r"\s+(?:as torch does|What:|Why)|\s\(", form["api"])[0].strip(" .")
+            yield Todo(block.first, block.last, api, tuple(_lacks(form["owner"], api, block.text)))
+        elif _LIKE.search(block.text) and _PADDLE.search(block.text):
+            lacks = "the form TODO(owner): remove this workaround after Paddle compat supports ..."
+            yield Todo(block.first, block.last, "", (lacks,))
 
 
 def _lacks(owner: str, api: str, block: str) -> Iterator[str]:
@@ -59,8 +67,8 @@ def _lacks(owner: str, api: str, block: str) -> Iterator[str]:
             yield said[name]
 
 
-def _python(text: str) -> Iterator[tuple[int, int, str]]:
-    """Blocks of whole-line or trailing comments: first line, last line, text."""
+def _python(text: str) -> Iterator[_Block]:
+    """Blocks of whole-line or trailing comments."""
     comments: dict[int, str] = {}
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -73,18 +81,18 @@ def _python(text: str) -> Iterator[tuple[int, int, str]]:
     yield from _blocks(comments)
 
 
-def _native(text: str) -> Iterator[tuple[int, int, str]]:
+def _native(text: str) -> Iterator[_Block]:
     comments = {}
     for number, line in enumerate(text.splitlines(), 1):
-        found = re.search(r"(?://|^\s*/?\*)(.*)", line)
-        if found:
-            comments[number] = found[1].strip(" */")
+        comment = re.search(r"(?://|^\s*/?\*)(.*)", line)
+        if comment:
+            comments[number] = comment[1].strip(" */")
     yield from _blocks(comments)
 
 
-def _blocks(comments: dict[int, str]) -> Iterator[tuple[int, int, str]]:
+def _blocks(comments: dict[int, str]) -> Iterator[_Block]:
     first = 0
     for number in sorted(comments):
         first = number if number - 1 not in comments else first
         if number + 1 not in comments:
-            yield first, number, "\n".join(comments[n] for n in range(first, number + 1))
+            yield _Block(first, number, "\n".join(comments[n] for n in range(first, number + 1)))

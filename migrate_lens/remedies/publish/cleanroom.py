@@ -128,9 +128,13 @@ class _Pristine:
         """The interpreter once it has said that it forks; None where it does not."""
         if self._process is None:
             self._process = subprocess.Popen(
-                [str(self.python), str(_SCRIPT), self._family], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, env=surroundings(), start_new_session=True,
-            )  # fmt: skip
+                [str(self.python), str(_SCRIPT), self._family],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=surroundings(),
+                start_new_session=True,
+            )
             self._forks = bool((_read(self._process) or {}).get("forks"))
         return self._process if self._forks else None
 

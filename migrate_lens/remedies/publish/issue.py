@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from migrate_lens.model.errors import UsageError
+from migrate_lens.model.reading import Fields
+from migrate_lens.model.report import Gap, Layer, Symptom
 from migrate_lens.shipped import folder
 
 LANGUAGES = ("en", "zh")
@@ -35,7 +36,7 @@ class Facts:
 class Body:
     """What an issue is made of; every field is named in the templates."""
 
-    gap: Mapping[str, Any]
+    gap: Gap
     facts: Facts
     files: Mapping[str, str]
     main: str
@@ -76,26 +77,45 @@ def render_template(name: str, values: Mapping[str, object], override: Path | No
 
     folders = [str(place) for place in (override, folder("templates")) if place is not None]
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folders), undefined=jinja2.StrictUndefined, keep_trailing_newline=True,
-        trim_blocks=True, lstrip_blocks=True, autoescape=False,
-    )  # fmt: skip
+        loader=jinja2.FileSystemLoader(folders),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+    )
     try:
         return environment.get_template(name).render(values)
     except jinja2.TemplateError as error:
         raise UsageError(f"template {name}: {error}", "correct it, or leave --templates out") from error
 
 
-def title(gap: Mapping[str, Any]) -> str:
+def title(gap: Gap) -> str:
     """The title that Paddle's maintainers ask for."""
     return f"[Cross-Ecosystem Custom Op] {_subject(gap)} is missing or inconsistent in Paddle compat layer"
 
 
-def _subject(gap: Mapping[str, Any]) -> str:
-    api, symptom = gap["api"], gap["symptom"]
-    if symptom in ("missing_api", "missing_header", "op_not_found", "compile_error", "link_error", "import_error"):
-        return str(api)
-    words = {"missing_argument": "an argument of", "value": "the result of", "alias": "memory sharing of"}
-    return f"{words.get(symptom, f'{symptom} of')} {api}"
+_WHOLE = frozenset(
+    (
+        Symptom.MISSING_API,
+        Symptom.MISSING_HEADER,
+        Symptom.OP_NOT_FOUND,
+        Symptom.COMPILE_ERROR,
+        Symptom.LINK_ERROR,
+        Symptom.IMPORT_ERROR,
+    )
+)
+_PART = {
+    Symptom.MISSING_ARGUMENT: "an argument of",
+    Symptom.VALUE: "the result of",
+    Symptom.ALIAS: "memory sharing of",
+}
+
+
+def _subject(gap: Gap) -> str:
+    if gap.symptom in _WHOLE:
+        return gap.api
+    return f"{_PART.get(gap.symptom, f'{gap.symptom} of')} {gap.api}"
 
 
 def excerpt(log: str, *, passed: bool = False) -> str:
@@ -106,19 +126,50 @@ def excerpt(log: str, *, passed: bool = False) -> str:
     return "\n".join(lines if len(lines) <= _LOG_LINES else ["...", *lines[-_LOG_LINES:]])
 
 
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A part of Paddle that names of torch's belong to: a pattern for the names, a file or a test."""
+
+    api: str
+    file: str
+    test: str
+
+
+@dataclass(frozen=True, slots=True)
+class Anchors:
+    """Where in Paddle a layer lives: its files and tests, and those of some of its names."""
+
+    files: tuple[str, ...]
+    tests: tuple[str, ...]
+    by_api: tuple[Anchor, ...]
+
+    @classmethod
+    def from_toml(cls, fields: Fields) -> Anchors:
+        """The anchors of a layer, as the shipped file has them."""
+        by_api = tuple(
+            Anchor(entry.text("api"), entry.text("file", ""), entry.text("test", ""))
+            for entry in fields.parts("by_api", ())
+        )
+        return cls(fields.texts("files"), fields.texts("tests"), by_api)
+
+
 @cache
-def anchors() -> Mapping[str, Any]:
+def anchors() -> Mapping[str, Anchors]:
     """Where in Paddle each layer lives, and its tests."""
-    return tomllib.loads((folder("templates") / "anchors.toml").read_text(encoding="utf-8"))
+    raw = tomllib.loads((folder("templates") / "anchors.toml").read_text(encoding="utf-8"))
+    return {layer: Anchors.from_toml(Fields.of(entry, layer)) for layer, entry in raw.items()}
 
 
-def places(gap: Mapping[str, Any], raised_in: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def places(gap: Gap) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Files of Paddle to look at, and the nearest existing tests of its compat layer."""
-    table = anchors()
-    layer = table.get(str(gap["layer"]), table["python_interface"])
-    files = [raised_in] if raised_in else []
-    files += [entry["file"] for entry in layer.get("by_api", ()) if re.match(entry["api"], str(gap["api"]))]
-    files += layer["files"]
-    tests = [entry["test"] for entry in layer.get("by_api", ()) if re.match(entry["api"], str(gap["api"]))]
-    tests += layer["tests"]
-    return tuple(dict.fromkeys(f for f in files if f)), tuple(dict.fromkeys(t for t in tests if t))
+    known = anchors()
+    layer = known.get(gap.layer, known[Layer.PYTHON_INTERFACE])
+    near = [anchor for anchor in layer.by_api if re.match(anchor.api, gap.api)]
+    files = (raised_in(gap), *(anchor.file for anchor in near), *layer.files)
+    tests = (*(anchor.test for anchor in near), *layer.tests)
+    return tuple(dict.fromkeys(filter(None, files))), tuple(dict.fromkeys(filter(None, tests)))
+
+
+def raised_in(gap: Gap) -> str:
+    """The file of Paddle that raised, as its repository has it; empty where it is not known to be Paddle's."""
+    return f"python/{gap.raised_in.partition(':')[0]}" if gap.raised_in.startswith("paddle/") else ""

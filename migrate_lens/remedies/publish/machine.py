@@ -6,29 +6,37 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
-from typing import Any
 
+from migrate_lens.model.report import Environment
 from migrate_lens.remedies.publish.issue import Facts
 
 _NONE = "none (CPU only)"
 
 
-def facts(environment: Mapping[str, Any]) -> Facts:
-    """Versions of everything that may matter; what is not there is said to be none."""
-    torch, paddle = environment["torch"], environment["paddle"]
-    on_gpu = paddle["device"] != "cpu"
+def facts(torch: Environment, paddle: Environment, machine: str) -> Facts:
+    """Versions of everything that may matter; what is not there is said to be none.
+
+    Args:
+        torch: its side of the diagnosis.
+        paddle: its side.
+        machine: the platform, as Python names it.
+    """
     driver = _line(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
     return Facts(
-        paddle=paddle["version"], paddle_commit=paddle["commit"], torch=torch["version"], python=paddle["python"],
-        cuda=_cuda() if on_gpu else _NONE, driver=driver or "none", system=_system(environment["platform"]),
+        paddle=paddle.version,
+        paddle_commit=paddle.commit,
+        torch=torch.version,
+        python=paddle.python,
+        cuda=_NONE if paddle.device == "cpu" else _cuda(),
+        driver=driver or "none",
+        system=_system(machine),
         compiler=_line(["g++", "--version"]) or "none",
-    )  # fmt: skip
+    )
 
 
 def _cuda() -> str:
-    found = re.search(r"release ([\d.]+)", _output(["nvcc", "--version"]))
-    return found[1] if found else "present, no nvcc on PATH"
+    release = re.search(r"release ([\d.]+)", _output(["nvcc", "--version"]))
+    return release[1] if release else "present, no nvcc on PATH"
 
 
 def _system(shown: str) -> str:
@@ -47,9 +55,9 @@ def _output(command: list[str]) -> str:
     if shutil.which(command[0]) is None:
         return ""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command, capture_output=True, text=True, timeout=20, check=False, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout if done.returncode == 0 else ""
+    return process.stdout if process.returncode == 0 else ""

@@ -48,8 +48,8 @@ class CleanRun:
     @property
     def missing(self) -> str:
         """The module that was not found, where that ended it."""
-        found = re.findall(r"^ModuleNotFoundError: No module named '([\w.]+)'", self.output, re.MULTILINE)
-        return found[-1] if found else ""
+        names = re.findall(r"^ModuleNotFoundError: No module named '([\w.]+)'", self.output, re.MULTILINE)
+        return names[-1] if names else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +61,19 @@ class Verdict:
 
     def holds(self, failure: str) -> bool:
         """Whether every run passed under torch and every run failed under Paddle in the expected way."""
-        return all(r.passed for r in self.torch) and all(_same(r.failure, failure) for r in self.paddle)
+        passes = all(run.passed for run in self.torch)
+        return passes and all(same_failure(run.failure, failure) for run in self.paddle)
 
     @property
     def said(self) -> str:
         """What happened, in a line."""
-        ours = "passes" if all(r.passed for r in self.torch) else f"fails ({self.torch[-1].failure})"
-        theirs = ", ".join(sorted({r.failure or "passes" for r in self.paddle}))
-        return f"torch {ours} {len(self.torch)} times; paddle: {theirs}, {len(self.paddle)} times"
+        torch = "passes" if all(run.passed for run in self.torch) else f"fails ({self.torch[-1].failure})"
+        paddle = ", ".join(sorted({run.failure or "passes" for run in self.paddle}))
+        return f"torch {torch} {len(self.torch)} times; paddle: {paddle}, {len(self.paddle)} times"
 
 
-def _same(one: str, other: str) -> bool:
+def same_failure(one: str, other: str) -> bool:
+    """Whether two failures are one: an exception may be named with its module or without."""
     return one.rpartition(".")[2] == other.rpartition(".")[2]
 
 
@@ -120,9 +122,16 @@ def run_in(folder: Path, command: list[str], limit: float, paths: Sequence[Path]
     if paths:
         environment["PYTHONPATH"] = os.pathsep.join(map(str, paths))
     with subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
-        env=environment, stdin=subprocess.DEVNULL, start_new_session=True,
-    ) as process:  # fmt: skip
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
         _RUNNING.add(process)
         try:
             out, err = process.communicate(timeout=limit)
@@ -190,21 +199,14 @@ def _failure(code: int, stderr: str) -> str:
         return ""
     if code < 0:
         return signal.Signals(-code).name
-    for line in reversed(_last_traceback(stderr)):
-        found = _TYPE.match(line)
-        if found:
-            return found[1]
-    return f"exit status {code}"
+    named = _TYPE.match(_last_exception(stderr))
+    return named[1] if named else f"exit status {code}"
 
 
-def _last_traceback(stderr: str) -> list[str]:
-    """Lines after the frames of the last traceback: the exception, whose text may have many lines."""
+def _last_exception(stderr: str) -> str:
+    """The first line after the frames of the last traceback: the exception, whose text may have many lines."""
     lines = stderr.splitlines()
-    starts = [i for i, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
+    starts = [number for number, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
     if not starts:
-        return []
-    body = lines[starts[-1] + 1 :]
-    for index, line in enumerate(body):
-        if line and not line.startswith(" "):
-            return [body[index]]
-    return []
+        return ""
+    return next((line for line in lines[starts[-1] + 1 :] if line and not line.startswith(" ")), "")

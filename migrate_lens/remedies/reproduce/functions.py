@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from migrate_lens.model.trace import Event
-from migrate_lens.model.value import Encoded, tag
+from migrate_lens.model.value import REFERENCE, Encoded, tag
 
 _CONTEXT = re.compile(r"torch\.autograd\.(?:function\.)?(?:FunctionCtx|Function)\.(\w+)$")
 _PROGRAM = """\
@@ -44,16 +44,19 @@ def programs(api: str, events: Sequence[Event]) -> Iterator[str]:
         api: the gap's name.
         events: what torch recorded of it.
     """
-    found = _CONTEXT.match(api)
-    if not found:
+    named = _CONTEXT.match(api)
+    if named is None:
         return
-    if found[1] == "apply":
+    if named[1] == "apply":
         yield from dict.fromkeys(_applied(event.inputs) for event in events if event.what == "call")
         return
-    name = f"ctx.{found[1]}"
+    name = f"ctx.{named[1]}"
     for forward, backward in (
-        ("ctx.save_for_backward(x)", name), (name, "pass"), (f"{name}(y)", "pass"), (f"{name}(False)", "pass"),
-    ):  # fmt: skip
+        ("ctx.save_for_backward(x)", name),
+        (name, "pass"),
+        (f"{name}(y)", "pass"),
+        (f"{name}(False)", "pass"),
+    ):
         yield _written([], forward, backward)
 
 
@@ -63,7 +66,9 @@ def _applied(inputs: Sequence[Encoded]) -> str:
 
 
 def _input(value: Encoded) -> str:
-    return "x" if tag(value) == "#" else repr(value) if isinstance(value, bool | int | float | str) else "None"
+    if tag(value) == REFERENCE:
+        return "x"
+    return repr(value) if isinstance(value, bool | int | float | str) else "None"
 
 
 def _written(others: Sequence[str], forward: str, backward: str) -> str:

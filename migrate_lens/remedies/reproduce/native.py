@@ -14,6 +14,7 @@ UNIT = "csrc/mre.cc"
 # Most lines of a whole library that is taken as its own reproduction.
 SMALL = 200
 _NATIVE = frozenset((".cc", ".cpp", ".cxx", ".cu", ".h", ".hpp", ".cuh"))
+_NOT_SOURCES = frozenset(("build", "__pycache__", "issues"))
 _ENTRY = re.compile(r"\bPyInit_\w+|\bPYBIND11_MODULE\b")
 _DIRECTIVE = re.compile(r"^\s*#")
 _INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
@@ -34,7 +35,7 @@ class Project:
 
 def chunks(text: str) -> list[str]:
     """Top-level declarations of a C++ source, each with the comments and blank lines before it."""
-    found: list[str] = []
+    declarations: list[str] = []
     current: list[str] = []
     depth = 0
     continued = False
@@ -45,12 +46,13 @@ def chunks(text: str) -> list[str]:
         bare = _bare(line)
         if not directive:
             depth += bare.count("{") - bare.count("}")
-        if (directive and not continued) or (depth <= 0 and bare.rstrip().endswith((";", "}"))):
-            found.append("".join(current))
+        ends = depth <= 0 and bare.rstrip().endswith((";", "}"))
+        if ends or (directive and not continued):
+            declarations.append("".join(current))
             current, depth = [], max(depth, 0)
     if current:
-        found.append("".join(current))
-    return found
+        declarations.append("".join(current))
+    return declarations
 
 
 def _bare(line: str) -> str:
@@ -63,18 +65,24 @@ def cuts(text: str, line: int) -> Iterator[str]:
     """A unit cut to its includes and what stands at a line, then with more of it, then whole; entry points go."""
     parts = chunks(text)
     at = _chunk_at(parts, line)
-    plain = [p for p in parts if not _ENTRY.search(p) or p is at]
-    heads = [p for p in plain if _DIRECTIVE.match(_first_code(p)) or _is_using(p)]
+    plain = [part for part in parts if part is at or not _ENTRY.search(part)]
     if at is not None:
+        heads = [part for part in plain if _is_head(part)]
         words = set(re.findall(r"\w+", at))
-        needed = [p for p in plain if p in heads or p is at or _declares(p) & words]
-        least = [p for p in plain if p in heads or p is at]
+        least = [part for part in plain if part is at or part in heads]
+        needed = [part for part in plain if part is at or part in heads or _declares(part) & words]
         yield from dict.fromkeys(("".join(least), "".join(needed)))
     yield "".join(plain)
 
 
+def _is_head(part: str) -> bool:
+    """Whether a declaration is one that a unit begins with: a directive, ``using``, ``typedef``."""
+    return bool(_DIRECTIVE.match(_first_code(part))) or _is_using(part)
+
+
 def _first_code(part: str) -> str:
-    return next((x for x in part.splitlines() if x.strip() and not x.strip().startswith(("//", "/*", "*"))), "")
+    code = (line for line in part.splitlines() if line.strip() and not line.strip().startswith(("//", "/*", "*")))
+    return next(code, "")
 
 
 def _is_using(part: str) -> bool:
@@ -117,26 +125,32 @@ def unit_project(unit: str, needle: str, *, own_entry: bool) -> Project:
 
 def library_project(root: Path, probe: Path | None, needle: str, check: str) -> Project | None:
     """A small library as it is, with its probe and a check of the result; None where it is not small."""
-    files: dict[str, str] = {}
-    for path in sorted(root.rglob("*")):
-        name = path.relative_to(root).as_posix()
-        hidden = any(p.startswith(".") or p in ("build", "__pycache__", "issues") for p in path.relative_to(root).parts)
-        if hidden or not path.is_file() or (path.suffix != ".py" and path.suffix not in _NATIVE):
-            continue
-        if path == probe or "test" in path.name:
-            continue
-        files[name] = path.read_text(encoding="utf-8", errors="replace")
-    lines = probe.read_text(encoding="utf-8").rstrip().splitlines() if probe else [f"import {_package(files)}"]
+    files = {
+        path.relative_to(root).as_posix(): path.read_text(encoding="utf-8", errors="replace")
+        for path in sorted(root.rglob("*"))
+        if path != probe and _belongs(path, root)
+    }
     if "setup.py" not in files or sum(text.count("\n") for text in files.values()) > SMALL:
         return None
-    files[MAIN] = render_template("mre_ext/mre.py.j2", {"lines": [*lines, *([check] if check else [])]}, None)
+    lines = [f"import {_package(files)}"] if probe is None else probe.read_text(encoding="utf-8").rstrip().splitlines()
+    if check:
+        lines.append(check)
+    files[MAIN] = render_template("mre_ext/mre.py.j2", {"lines": lines}, None)
     return Project(files, needle)
 
 
+def _belongs(path: Path, root: Path) -> bool:
+    """Whether a file is a source of the library itself: nothing that tools put there, and no test."""
+    parts = path.relative_to(root).parts
+    if any(part.startswith(".") or part in _NOT_SOURCES for part in parts) or "test" in path.name:
+        return False
+    return path.is_file() and (path.suffix == ".py" or path.suffix in _NATIVE)
+
+
 def _package(files: Mapping[str, str]) -> str:
-    return next((n.partition("/")[0] for n in files if n.endswith("/__init__.py")), "mre")
+    return next((name.partition("/")[0] for name in files if name.endswith("/__init__.py")), "mre")
 
 
 def includes(text: str) -> list[str]:
     """Headers that a unit names."""
-    return [found[1] for found in map(_INCLUDE.match, text.splitlines()) if found]
+    return [include[1] for include in map(_INCLUDE.match, text.splitlines()) if include]

@@ -7,11 +7,12 @@ fault, then with what that needs, then whole; then the library itself where it i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from migrate_lens.model.report import Gap, Layer, Stage, Symptom
+from migrate_lens.model.trace import Ending
 from migrate_lens.model.value import Encoded
 from migrate_lens.programs.literals import Unwritable, literal
 from migrate_lens.remedies.publish.verify import (
@@ -24,12 +25,14 @@ from migrate_lens.remedies.publish.verify import (
 from migrate_lens.remedies.reproduce.expect import checks
 from migrate_lens.remedies.reproduce.native import MAIN, Project, cuts, library_project, unit_project
 
-NATIVE_LAYERS = ("cpp_api", "op_registry", "build")
+NATIVE_LAYERS = frozenset((Layer.CPP_API, Layer.OP_REGISTRY, Layer.BUILD))
 _SOURCES = (".cc", ".cpp", ".cxx")
+_HEADER = re.compile(r"[\w./-]+\.(?:h|hpp|cuh)\b")
+_RAISED = re.compile(r"(\w+(?:Error|Exception))\b")
 _EVERYWHERE = frozenset(
     ("char", "const", "int", "long", "unsigned", "short", "bool", "float", "double", "void", "signed")
 )
-_COMPILED = ("compile_error", "missing_header", "link_error", "import_error", "op_not_found", "schema", "dispatch")
+_BEFORE_A_RUN = (Stage.BUILD, Stage.IMPORT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,91 +44,95 @@ class Native:
     failure: str
 
 
-def projects(
-    gap: Mapping[str, Any], root: Path, probe: Path | None, result: Encoded, has_result: bool
-) -> Iterator[Project]:
+def projects(gap: Gap, root: Path, probe: Path | None, ending: Ending | None) -> Iterator[Project]:
     """Candidates, smallest first.
 
     Args:
-        gap: the gap.
+        gap: what is to be reproduced.
         root: the library.
         probe: the script that exercises it.
-        result: torch's outcome of that script.
-        has_result: whether it has one.
+        ending: how that script ends under torch.
     """
-    needle = needle_of(gap)
-    behind = re.findall(r"[\w./-]+\.(?:h|hpp|cuh)\b", "\n".join(gap["evidence"]))
-    needle = (
-        "|".join(dict.fromkeys((needle, *(h for h in behind if "/" in h and not (root / h).exists()))))
-        if behind
-        else needle
-    )
-    if gap["stage"] in ("build", "import"):
-        for path, line in _places(gap, root, needle):
-            if path.suffix in _SOURCES:
-                text = path.read_text(encoding="utf-8", errors="replace")
-                yield from (unit_project(cut, needle, own_entry="PyInit" in cut) for cut in cuts(text, line))
-    check = _check(result) if has_result and gap["stage"] not in ("build", "import") else ""
-    said = _said(gap, needle)
-    whole = library_project(root, probe, "" if check else said, check)
+    needle = "|".join((needle_of(gap), *_headers_behind(gap, root)))
+    if gap.stage in _BEFORE_A_RUN:
+        yield from _units(gap, root, needle)
+        check = ""
+    else:
+        check = _check(ending.value) if ending is not None and ending.has_value else ""
+    whole = library_project(root, probe, "" if check else _whole_needle(gap, needle), check)
     if whole is not None:
         yield whole
 
 
-def _said(gap: Mapping[str, Any], needle: str) -> str:
+def _headers_behind(gap: Gap, root: Path) -> list[str]:
+    """Headers of others that the evidence names: what is missing may be missing for one of them."""
+    named = dict.fromkeys(_HEADER.findall("\n".join(gap.evidence)))
+    others = [header for header in named if "/" in header and not (root / header).exists()]
+    return [header for header in others if header != needle_of(gap)]
+
+
+def _units(gap: Gap, root: Path, needle: str) -> Iterator[Project]:
+    """The unit at fault, cut to what stands there."""
+    for path, line in _places(gap, root, needle):
+        if path.suffix in _SOURCES:
+            text = path.read_text(encoding="utf-8", errors="replace")
+            for cut in cuts(text, line):
+                yield unit_project(cut, needle, own_entry="PyInit" in cut)
+
+
+def _whole_needle(gap: Gap, needle: str) -> str:
     """What a build of the whole library must name: what setup raised, or the library that the linker misses."""
-    raised = re.match(r"(?:raises )?(\w+(?:Error|Exception))\b", gap["actual"])
-    missed = re.search(r"cannot find (-l\w+)", gap["actual"])
+    missed = re.search(r"cannot find (-l\w+)", gap.actual)
     if missed:
         return missed[1]
-    return raised[1] if raised and gap["stage"] == "build" else needle
+    raised = _RAISED.match(gap.exception or gap.actual)
+    return raised[1] if raised and gap.stage is Stage.BUILD else needle
 
 
-def needle_of(gap: Mapping[str, Any]) -> str:
+def needle_of(gap: Gap) -> str:
     """What a failure must name: the header, or the last part of the construct's name.
 
     Where a symbol is undefined, what the source calls may be another name than the symbol's: either is named.
     """
-    if gap["symptom"] == "missing_header":
-        return str(gap["api"])
-    words = re.findall(r"[A-Za-z_]\w+", re.sub(r"\(.*|<.*", "", gap["api"]))
-    return "|".join(dict.fromkeys((*words[-1:], *_undefined(gap.get("actual", "")))))
+    if gap.symptom is Symptom.MISSING_HEADER:
+        return gap.api
+    words = re.findall(r"[A-Za-z_]\w+", re.sub(r"\(.*|<.*", "", gap.api))
+    return "|".join(dict.fromkeys((*words[-1:], *_undefined(gap.actual))))
 
 
-def _undefined(actual: str) -> list[str]:
+def _undefined(loader: str) -> list[str]:
     """The name that tells an undefined symbol from others, as it stands in the mangled one too.
 
     That is the function's own, or for an operator those of the types that it takes.
     """
-    found = re.search(r"undefined symbol: (.*)", actual)
-    if not found:
+    symbol = re.search(r"undefined symbol: (.*)", loader)
+    if symbol is None:
         return []
-    name, _, parameters = found[1].partition("(")
+    name, _, parameters = symbol[1].partition("(")
     if "operator" not in name:
         return [max(re.findall(r"\w+", re.sub(r"<.*", "", name))[-2:], key=len)]
-    return [
-        w
-        for w in re.findall(r"\b[A-Za-z_]\w*(?=[ &*,>)]|$)", re.sub(r"std::\w+(<[^()]*?>)?", "", parameters))
-        if w not in _EVERYWHERE
-    ]
+    types = re.sub(r"std::\w+(<[^()]*?>)?", "", parameters)
+    return [word for word in re.findall(r"\b[A-Za-z_]\w*(?=[ &*,>)]|$)", types) if word not in _EVERYWHERE]
 
 
-def _places(gap: Mapping[str, Any], root: Path, needle: str) -> list[tuple[Path, int]]:
+def _places(gap: Gap, root: Path, needle: str) -> list[tuple[Path, int]]:
     """Where the construct stands: at the sites, else where a source names it."""
-    found = [(root / s["path"], s["line"]) for s in gap["sites"] if (root / s["path"]).is_file()]
-    if any(path.suffix in _SOURCES for path, _ in found):
-        return found[:2]
+    sites = [(root / site.path, site.line) for site in gap.sites if (root / site.path).is_file()]
+    if any(path.suffix in _SOURCES for path, _ in sites):
+        return sites[:2]
+    name = needle.partition("|")[0]
+    named = re.compile(rf"\b{re.escape(name)}\b")
     for path in sorted(p for p in root.rglob("*") if p.suffix in _SOURCES):
         for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-            if needle and re.search(rf"\b{re.escape(needle.partition('|')[0])}\b", line):
+            if name and named.search(line):
                 return [(path, number)]
-    return found
+    return sites
 
 
 def _check(result: Encoded) -> str:
     """An assertion on the outcome of the probe."""
     try:
-        return f"assert result == {literal(result)}, result" if not _has_tensors(result) else _first(result)
+        return _first(result) if _has_tensors(result) else f"assert result == {literal(result)}, result"
     except Unwritable:
         return ""
 
@@ -140,25 +147,26 @@ def _has_tensors(value: Encoded) -> bool:
 
 def verified(project: Project, torch: Path, paddle: Path) -> Native | None:
     """Build and run a project on both sides, Paddle first; three times where the first time shows it."""
-    theirs = _wanted(runs_under_paddle(project.files, MAIN, paddle), lambda run: not run.passed and named(project, run))
-    if not theirs:
+    failed = _wanted(runs_under_paddle(project.files, MAIN, paddle), lambda run: not run.passed and named(project, run))
+    if not failed:
         return None
-    ours = _wanted(runs_under_torch(project.files, MAIN, torch), lambda run: run.passed)
+    passed = _wanted(runs_under_torch(project.files, MAIN, torch), lambda run: run.passed)
     # What corrupts memory does not end by the same signal each time.
-    if not ours or len({"a signal" if run.failure.startswith("SIG") else run.failure for run in theirs}) > 1:
+    ways = {"a signal" if run.failure.startswith("SIG") else run.failure for run in failed}
+    if not passed or len(ways) > 1:
         return None
-    return Native(project, Verdict(ours, theirs), theirs[0].failure)
+    return Native(project, Verdict(passed, failed), failed[0].failure)
 
 
 def _wanted(runs: Iterator[CleanRun], wanted: Callable[[CleanRun], bool]) -> tuple[CleanRun, ...]:
     """So many runs, each as wanted; none where one is not."""
-    done: list[CleanRun] = []
+    kept: list[CleanRun] = []
     for run in runs:
         if not wanted(run):
             return ()
-        done.append(run)
-        if len(done) == TIMES:
-            return tuple(done)
+        kept.append(run)
+        if len(kept) == TIMES:
+            return tuple(kept)
     return ()
 
 
@@ -171,5 +179,5 @@ def names(needle: str, output: str) -> bool:
     """Whether an error names what it should, and no error names something else alone."""
     if not needle:
         return True
-    errors = [x for x in output.splitlines() if re.search(r"error:|undefined symbol|cannot find|Error\b", x)]
-    return any(one in line for one in needle.split("|") for line in errors)
+    errors = [line for line in output.splitlines() if re.search(r"error:|undefined symbol|cannot find|Error\b", line)]
+    return any(word in line for word in needle.split("|") for line in errors)

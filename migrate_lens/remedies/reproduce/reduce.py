@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from migrate_lens.model.value import Encoded, array, tag
-from migrate_lens.programs.drafts import STATEMENT, Argument, Draft
+from migrate_lens.model.value import ARRAY, SIZE, TENSOR, Encoded, SizeValue, array, tag
+from migrate_lens.programs.drafts import Draft, StepForm
+from migrate_lens.programs.literals import Array
+from migrate_lens.programs.values import ARRAYS, LISTS, array_of, items_of, tensor_of
 
 T = TypeVar("T")
 Test = Callable[[T], bool]
@@ -77,11 +78,12 @@ def fewer_imports(draft: Draft) -> Iterator[Draft]:
 
 def fewer_arguments(draft: Draft) -> Iterator[Draft]:
     """Leave an argument out, last ones first; what a template names stays."""
-    for number, position, argument in reversed(list(draft.inputs())):
-        step = draft.steps[number]
-        last = position == len(step.arguments) - 1 or argument.keyword
-        if step.form in ("call", "method") and last and not (step.form == "method" and position == 0):
-            yield draft.with_argument(number, position, None)
+    for place in reversed(list(draft.inputs())):
+        step = draft.steps[place.step]
+        last = place.position == len(step.arguments) - 1 or place.argument.keyword
+        receiver = step.form is StepForm.METHOD and place.position == 0
+        if step.form in (StepForm.CALL, StepForm.METHOD) and last and not receiver:
+            yield draft.with_argument(place.step, place.position, None)
 
 
 def fewer_results(draft: Draft) -> Iterator[Draft]:
@@ -94,83 +96,102 @@ def fewer_results(draft: Draft) -> Iterator[Draft]:
 def fewer_steps(draft: Draft) -> Iterator[Draft]:
     """Leave a plain statement out."""
     for index, step in enumerate(draft.steps):
-        if step.form == STATEMENT and not step.target:
+        if step.form is StepForm.STATEMENT and not step.target:
             yield replace(draft, steps=(*draft.steps[:index], *draft.steps[index + 1 :]))
 
 
 def smaller_sizes(draft: Draft) -> Iterator[Draft]:
     """Make an extent smaller wherever it stands, then in one input alone."""
-    extents = sorted({n for t in _arrays(draft) for n in t[2] if n > 1}, reverse=True)
-    for extent in extents:
+    extents = {extent for value in _arrays(draft) for extent in array_of(value).shape if extent > 1}
+    for extent in sorted(extents, reverse=True):
         for new in (1, 2, extent // 2):
             if new < extent:
                 yield _map(draft, partial(_resized, extent=extent, new=new))
-    for number, position, argument in draft.inputs():
-        if tag(argument.value) in ("T", "N"):
-            for axis, extent in enumerate(argument.value[2]):
-                for new in (1, 2):
-                    if new < extent:
-                        cut = _cut(argument.value, axis, new)
-                        yield draft.with_argument(number, position, Argument(argument.keyword, cut))
+    for place in draft.inputs():
+        for cut in _cuts(place.argument.value):
+            yield draft.with_value(place, cut)
+
+
+def _cuts(value: Encoded) -> Iterator[Encoded]:
+    """An array with one extent of one or of two."""
+    if tag(value) not in ARRAYS:
+        return
+    for axis, extent in enumerate(array_of(value).shape):
+        for new in (1, 2):
+            if new < extent:
+                yield _cut(value, axis, new)
 
 
 def plainer_values(draft: Draft) -> Iterator[Draft]:
     """Replace the values of an input by ones, zeros or a range."""
-    for number, position, argument in draft.inputs():
-        for value in _plainer(argument.value):
-            yield draft.with_argument(number, position, Argument(argument.keyword, value))
+    for place in draft.inputs():
+        for value in _plainer(place.argument.value):
+            yield draft.with_value(place, value)
 
 
 def plainer_types(draft: Draft) -> Iterator[Draft]:
     """Give an input the default dtype, and no gradient."""
-    for number, position, argument in draft.inputs():
-        value = argument.value
-        if tag(value) != "T":
-            continue
-        if value[5]:
-            yield draft.with_argument(number, position, Argument(argument.keyword, (*value[:5], False, *value[6:])))
-        values, plain = array(value), "float32" if "float" in value[1] else "int64"
-        if value[1] != plain and values is not None and value[1] != "bool" and "complex" not in value[1]:
-            new = ("T", plain, value[2], values.astype(plain).tobytes(), *value[4:])
-            yield draft.with_argument(number, position, Argument(argument.keyword, new))
+    for place in draft.inputs():
+        value = place.argument.value
+        if tag(value) == TENSOR:
+            for plainer in _plainer_types(value):
+                yield draft.with_value(place, plainer)
+
+
+def _plainer_types(value: Encoded) -> Iterator[Encoded]:
+    tensor = tensor_of(value)
+    if tensor.requires_grad:
+        yield tensor._replace(requires_grad=False)
+    plain = "float32" if "float" in tensor.dtype else "int64"
+    values = array(value)
+    if tensor.dtype in (plain, "bool") or "complex" in tensor.dtype or values is None:
+        return
+    yield tensor._replace(dtype=plain, data=values.astype(plain).tobytes())
 
 
 DRAFT_PASSES: tuple[Pass[Draft], ...] = (
-    fewer_imports, fewer_results, fewer_arguments, fewer_steps, smaller_sizes, plainer_values, plainer_types,
-)  # fmt: skip
+    fewer_imports,
+    fewer_results,
+    fewer_arguments,
+    fewer_steps,
+    smaller_sizes,
+    plainer_values,
+    plainer_types,
+)
 
 
 def _arrays(draft: Draft) -> Iterator[Encoded]:
-    for _, _, argument in draft.inputs():
-        yield from _arrays_in(argument.value)
+    for place in draft.inputs():
+        yield from _arrays_in(place.argument.value)
 
 
 def _arrays_in(value: Encoded) -> Iterator[Encoded]:
-    if tag(value) in ("T", "N"):
+    if tag(value) in ARRAYS:
         yield value
-    elif tag(value) in ("L", "t"):
-        for item in value[1]:
+    elif tag(value) in LISTS:
+        for item in items_of(value):
             yield from _arrays_in(item)
 
 
 def _map(draft: Draft, change: Callable[[Encoded], Encoded]) -> Draft:
-    for number, position, argument in list(draft.inputs()):
-        draft = draft.with_argument(number, position, Argument(argument.keyword, change(argument.value)))
+    for place in list(draft.inputs()):
+        draft = draft.with_value(place, change(place.argument.value))
     return draft
 
 
 def _resized(value: Encoded, extent: int, new: int) -> Encoded:
     """A value with one extent replaced wherever it stands: in shapes, and as a number among the arguments."""
     kind = tag(value)
-    if kind in ("T", "N"):
-        for axis, size in enumerate(value[2]):
+    if kind in ARRAYS:
+        for axis, size in enumerate(array_of(value).shape):
             if size == extent:
                 value = _cut(value, axis, new)
         return value
-    if kind in ("L", "t"):
-        return (kind, [_resized(v, extent, new) for v in value[1]])
-    if kind == "Z":
-        return ("Z", tuple(new if n == extent else n for n in value[1]))
+    if kind in LISTS:
+        return (kind, [_resized(item, extent, new) for item in items_of(value)])
+    if kind == SIZE:
+        extents = SizeValue._make(value).extents
+        return SizeValue(SIZE, tuple(new if size == extent else size for size in extents))
     return new if type(value) is int and value == extent else value
 
 
@@ -179,31 +200,34 @@ def _cut(value: Encoded, axis: int, size: int) -> Encoded:
     if values is None:
         return value
     if np.array_equal(values.reshape(-1), np.arange(values.size)):
-        shape = (*value[2][:axis], size, *value[2][axis + 1 :])
+        old = array_of(value).shape
+        shape = (*old[:axis], size, *old[axis + 1 :])
         cut = np.arange(int(np.prod(shape))).astype(values.dtype).reshape(shape)
     else:
         cut = np.take(values, range(size), axis=axis)
-    return (*value[:2], cut.shape, cut.tobytes(), *value[4:])
+    return array_of(value)._replace(shape=cut.shape, data=cut.tobytes())
 
 
-def _values(value: Encoded) -> NDArray[Any] | None:
-    if tag(value) == "N":
-        return np.frombuffer(value[3], value[1]).reshape(value[2]) if isinstance(value[3], bytes) else None
-    return array(value) if isinstance(value[3], bytes) else None
+def _values(value: Encoded) -> Array | None:
+    """The values of a tensor or an array; None where not all of them were kept."""
+    kept = array_of(value)
+    if not isinstance(kept.data, bytes):
+        return None
+    return np.frombuffer(kept.data, kept.dtype).reshape(kept.shape) if tag(value) == ARRAY else array(value)
 
 
 def _plainer(value: Encoded) -> Iterator[Encoded]:
-    values = _values(value) if tag(value) in ("T", "N") else None
+    values = _values(value) if tag(value) in ARRAYS else None
     if values is None or values.size == 0:
         return
     flat = values.reshape(-1)
-    if any(bool((flat == c).all()) for c in (0, 1)):
+    if any(bool((flat == constant).all()) for constant in (0, 1)):
         return
     size = values.size
     for plain in (np.ones(size), np.zeros(size), np.arange(size)):
         made = plain.astype(values.dtype)
         if not np.array_equal(made, flat) and not np.array_equal(flat, np.arange(size)):
-            yield (*value[:3], made.tobytes(), *value[4:])
+            yield array_of(value)._replace(data=made.tobytes())
 
 
 # -- programs ----------------------------------------------------------------------------------------------------------
@@ -222,19 +246,19 @@ def fewer_statements(source: str) -> Iterator[str]:
 
 
 def _blocks(tree: ast.AST) -> list[list[ast.stmt]]:
-    found = []
+    blocks = []
     for node in ast.walk(tree):
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
             if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
-                found.append(block)
-    return found
+                blocks.append(block)
+    return blocks
 
 
 def _without(source: str, number: int, start: int, length: int) -> str | None:
     tree = ast.parse(source)
     block = _blocks(tree)[number]
-    if any("result" in ast.unparse(s) and isinstance(s, ast.Assign) for s in block[start : start + length]):
+    if any(isinstance(s, ast.Assign) and "result" in ast.unparse(s) for s in block[start : start + length]):
         return None
     del block[start : start + length]
     if not block and block is not tree.body:
@@ -245,7 +269,7 @@ def _without(source: str, number: int, start: int, length: int) -> str | None:
 def fewer_keywords(source: str) -> Iterator[str]:
     """Leave a keyword, a default or a last argument of a call out."""
     tree = ast.parse(source)
-    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)]
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     for number, call in enumerate(calls):
         for index in reversed(range(len(call.keywords))):
             yield _dropped(source, number, "keywords", index)
@@ -255,7 +279,7 @@ def fewer_keywords(source: str) -> Iterator[str]:
 
 def _dropped(source: str, number: int, field: str, index: int) -> str:
     tree = ast.parse(source)
-    call = [n for n in ast.walk(tree) if isinstance(n, ast.Call)][number]
+    call = [node for node in ast.walk(tree) if isinstance(node, ast.Call)][number]
     del getattr(call, field)[index]
     return ast.unparse(tree) + "\n"
 

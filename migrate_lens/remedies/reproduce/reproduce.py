@@ -11,36 +11,27 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
-from migrate_lens.model.report import Site
+from migrate_lens.model.report import Gap, Key, Symptom
 from migrate_lens.model.trace import Event
-from migrate_lens.model.value import difference, tag
+from migrate_lens.model.value import LIST, Encoded, difference, tag
 from migrate_lens.programs.drafts import Draft, Text, write
 from migrate_lens.programs.large import plain_large
 from migrate_lens.programs.literals import Unwritable
-from migrate_lens.programs.synthesis import Recording, differentiated, drafts, shared, stated
+from migrate_lens.programs.synthesis import ProbeRecord, differentiated, drafts, shared, stated
+from migrate_lens.programs.values import items_of
 from migrate_lens.remedies.lab import Lab, Trial
 from migrate_lens.remedies.reproduce import functions
 from migrate_lens.remedies.reproduce.expect import checks
-from migrate_lens.remedies.reproduce.outcomes import ACCEPTS, DIES, DIFFERS, HANGS, RAISES, Sign, shows, sign
+from migrate_lens.remedies.reproduce.outcomes import How, Sign, shows, sign
 from migrate_lens.remedies.reproduce.reduce import DRAFT_PASSES, PROGRAM_PASSES, Budget, reduce
 
 LONGEST = 25
 _PATIENCE = 10
 _EVENTS = 4
-_CALL_BUDGET, _PROGRAM_BUDGET = (40, 5.0), (90, 10.0)
+_CALL_BUDGET, _PROGRAM_BUDGET = (40, 5.0), (90, 10.0)  # trials, seconds
 _RESEED = "import torch\ntorch.manual_seed(20241)\n"
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A gap as the last diagnosis reported it."""
-
-    id: str
-    api: str
-    symptom: str
-    sites: tuple[Site, ...]
-    actual: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +50,24 @@ class NotReproduced:
     reason: str
 
 
-def reproduce(case: Case, heard: Sequence[Recording], programs: Sequence[str], lab: Lab) -> Reproduced | NotReproduced:
+def reproduce(
+    gap: Gap, records: Sequence[ProbeRecord], programs: Sequence[str], lab: Lab
+) -> Reproduced | NotReproduced:
     """Synthesise, reduce and check a reproduction.
 
     Args:
-        case: the gap.
-        heard: torch's traces.
+        gap: what is to be reproduced.
+        records: what torch did in each probe.
         programs: the programs that were diagnosed, where one file is all there is.
         lab: where programs are tried.
     """
     tried = 0
-    own = functions.programs(case.api, [event for event, _ in events_of(case, heard)])
-    for attempt in (*_calls(case, heard), *_programs([*own, *programs])):
+    own = functions.programs(gap.api, [one.event for one in occurrences(gap, records)])
+    for attempt in (*_calls(gap, records), *_programs([*own, *programs])):
         tried += 1
-        found = attempt(case, lab)
-        if found is not None and length(found.source) <= LONGEST:
-            return found
+        reproduced = attempt(gap, lab)
+        if reproduced is not None and length(reproduced.source) <= LONGEST:
+            return reproduced
     if not tried:
         return NotReproduced("nothing was recorded")
     return NotReproduced(f"none of {tried} programs fails under Paddle in the same way, in {LONGEST} lines or fewer")
@@ -85,79 +78,88 @@ def length(source: str) -> int:
     return sum(1 for line in source.splitlines() if line.strip())
 
 
-Attempt = Callable[[Case, Lab], Reproduced | None]
+Attempt = Callable[[Gap, Lab], Reproduced | None]
 
 
 # -- the one call ------------------------------------------------------------------------------------------------------
 
 
-def events_of(case: Case, heard: Sequence[Recording]) -> Iterator[tuple[Event, Recording]]:
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """A recorded event that a gap may be about, and the record that it stands in."""
+
+    event: Event
+    record: ProbeRecord
+
+
+def occurrences(gap: Gap, records: Sequence[ProbeRecord]) -> Iterator[Occurrence]:
     """Recorded events that a gap may be about: by name and site, then by name, then by site."""
     seen: set[tuple[object, ...]] = set()
-    for matches in (_named_there, _named, _there):
-        for recorded in heard:
-            for event in recorded.trace.events:
-                if matches(event, case) and event.key[:6] not in seen and event.what != "handed":
-                    seen.add(event.key[:6])
-                    yield event, recorded
+    for matches in (_named_there, _named, stands_at):
+        for record in records:
+            for event in record.trace.events:
+                place = event.key[:6]
+                if event.what != "handed" and place not in seen and matches(event, gap):
+                    seen.add(place)
+                    yield Occurrence(event, record)
 
 
-def _named(event: Event, case: Case) -> bool:
-    return event.api == case.api
+def _named(event: Event, gap: Gap) -> bool:
+    return event.api == gap.api
 
 
-def _there(event: Event, case: Case) -> bool:
-    return any(event.place.path.endswith(s.path) and event.place.line == s.line for s in case.sites)
+def stands_at(event: Event, gap: Gap) -> bool:
+    """Whether an event stands at a site of a gap."""
+    return any(event.place.path.endswith(site.path) and event.place.line == site.line for site in gap.sites)
 
 
-def _named_there(event: Event, case: Case) -> bool:
-    return _named(event, case) and _there(event, case)
+def _named_there(event: Event, gap: Gap) -> bool:
+    return _named(event, gap) and stands_at(event, gap)
 
 
-def _calls(case: Case, heard: Sequence[Recording]) -> Iterator[Attempt]:
-    for index, (event, recorded) in enumerate(events_of(case, heard)):
-        if index == _EVENTS:
-            return
-        yield partial(_from_event, event=event, recorded=recorded)
+def _calls(gap: Gap, records: Sequence[ProbeRecord]) -> Iterator[Attempt]:
+    for occurrence in islice(occurrences(gap, records), _EVENTS):
+        yield partial(_from_event, occurrence=occurrence)
 
 
-def _from_event(case: Case, lab: Lab, event: Event, recorded: Recording) -> Reproduced | None:
+def _from_event(gap: Gap, lab: Lab, occurrence: Occurrence) -> Reproduced | None:
     try:
-        candidates = [v for d in drafts(event, recorded) for v in _variants(case, d)]
+        made = [v for draft in drafts(occurrence.event, occurrence.record) for v in _variants(gap, draft)]
     except Unwritable:
         return None
-    for draft in candidates:
-        found = _from_draft(case, lab, draft)
-        if found is not None:
-            return found
+    for draft in made:
+        reproduced = _from_draft(gap, lab, draft)
+        if reproduced is not None:
+            return reproduced
     return None
 
 
-def _variants(case: Case, draft: Draft) -> Iterator[Draft]:
+def _variants(gap: Gap, draft: Draft) -> Iterator[Draft]:
+    """A draft, and what its symptom needs beside the call; a value may be the call's own, or that of shared memory."""
     for sized in plain_large(draft):
-        if case.symptom in ("alias", "value"):
-            yield from (shared(sized) if case.symptom == "alias" else ())
-        if case.symptom in ("state", "shape"):
-            yield from stated(sized)
-        if case.symptom == "gradient":
-            yield from differentiated(sized)
+        match gap.symptom:
+            case Symptom.ALIAS:
+                yield from shared(sized)
+            case Symptom.STATE | Symptom.SHAPE:
+                yield from stated(sized)
+            case Symptom.GRADIENT:
+                yield from differentiated(sized)
+            case _:
+                pass
         yield sized
-        if case.symptom == "value":
+        if gap.symptom is Symptom.VALUE:
             yield from shared(sized)
 
 
-def _from_draft(case: Case, lab: Lab, draft: Draft) -> Reproduced | None:
+def _from_draft(gap: Gap, lab: Lab, draft: Draft) -> Reproduced | None:
     text = _text(draft)
-    if text is None:
-        return None
-    first = _Same.of(case, lab, text.measured)
-    if first is None:
+    same = None if text is None else _Same.of(gap, lab, text.measured)
+    if same is None:
         return None
     budget = Budget(*_CALL_BUDGET)
-    small = reduce(draft, DRAFT_PASSES, lambda d: first.draft(d), budget)
-    text = _text(small)
-    assert text is not None
-    return _finished(case, lab, text, first, budget, by_call=True)
+    small = _text(reduce(draft, DRAFT_PASSES, same.draft, budget))
+    assert small is not None
+    return _End(gap, lab, small, same, by_call=True).reached(budget)
 
 
 def _text(draft: Draft) -> Text | None:
@@ -169,23 +171,29 @@ def _text(draft: Draft) -> Text | None:
 
 @dataclass(frozen=True, slots=True)
 class _Same:
-    """The test of a reduction: the same failure as the first program had."""
+    """The test of a reduction: the same failure as the first program had.
+
+    Attributes:
+        lab: where programs are tried.
+        sign: the failure.
+        values: False where torch's own result depends on the random generator.
+    """
 
     lab: Lab
     sign: Sign
     values: bool
 
     @classmethod
-    def of(cls, case: Case, lab: Lab, source: str) -> _Same | None:
+    def of(cls, gap: Gap, lab: Lab, source: str) -> _Same | None:
         """The test that a first program sets; None where it does not fail as the gap does."""
         trial = lab.both(source)
-        found = sign(trial)
-        if found is None or not shows(found, case.symptom):
+        failure = sign(trial)
+        if failure is None or not shows(failure, gap.symptom):
             return None
-        if found.how == DIFFERS and not _stable(lab, source, trial):
-            found = sign(trial, values=False)
-            return cls(lab, found, values=False) if found else None
-        return cls(lab, found, values=True)
+        if failure.how is not How.DIFFERS or _stable(lab, source, trial):
+            return cls(lab, failure, values=True)
+        steady = sign(trial, values=False)
+        return None if steady is None else cls(lab, steady, values=False)
 
     def draft(self, draft: Draft) -> bool:
         """Whether a draft fails in the same way."""
@@ -197,7 +205,7 @@ class _Same:
         trial = self.lab.both(source)
         if sign(trial, values=self.values) != self.sign:
             return False
-        return self.sign.how != DIFFERS or not self.values or _stable(self.lab, source, trial)
+        return self.sign.how is not How.DIFFERS or not self.values or _stable(self.lab, source, trial)
 
 
 def _stable(lab: Lab, source: str, trial: Trial) -> bool:
@@ -214,99 +222,153 @@ def _programs(programs: Sequence[str]) -> Iterator[Attempt]:
         yield partial(_from_program, source=source)
 
 
-def _from_program(case: Case, lab: Lab, source: str) -> Reproduced | None:
-    first = _Same.of(case, lab, source)
-    if first is None:
+def _from_program(gap: Gap, lab: Lab, source: str) -> Reproduced | None:
+    same = _Same.of(gap, lab, source)
+    if same is None:
         return None
     budget = Budget(*_PROGRAM_BUDGET)
-    small = reduce(source, PROGRAM_PASSES, first.program, budget)
-    for text in dict.fromkeys((small, source)):
-        body = tuple(text.rstrip("\n").splitlines())
-        results = ("result",) if _assigns_result(text) else ()
-        found = _finished(case, lab, Text(body, results), first, budget, by_call=False)
-        if found is not None:
-            return found
+    small = reduce(source, PROGRAM_PASSES, same.program, budget)
+    for program in dict.fromkeys((small, source)):
+        lines = tuple(program.rstrip("\n").splitlines())
+        text = Text(lines, ("result",) if _assigns_result(program) else ())
+        reproduced = _End(gap, lab, text, same, by_call=False).reached(budget)
+        if reproduced is not None:
+            return reproduced
     return None
 
 
 def _assigns_result(source: str) -> bool:
-    names = (n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Name))
-    return any(n.id == "result" and isinstance(n.ctx, ast.Store) for n in names)
+    names = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name))
+    return any(name.id == "result" and isinstance(name.ctx, ast.Store) for name in names)
 
 
 # -- the end -----------------------------------------------------------------------------------------------------------
 
 
-def _finished(case: Case, lab: Lab, text: Text, same: _Same, budget: Budget, *, by_call: bool) -> Reproduced | None:
-    """The program with what it expects, once it is seen to fail as it should."""
-    for source in _candidates(lab, text, same, whole=not by_call):
-        trial = lab.both(source)
-        found = sign(trial)
-        if found is None or not _as_expected(found, same.sign) or not lab.torch(_RESEED + source).finished:
-            continue  # a program that passes by luck of the seed alone does not pass
-        if by_call and (same.sign.how != RAISES or _matches(trial, case)):
-            return Reproduced(source, found, budget.used)
+@dataclass(frozen=True, slots=True)
+class _End:
+    """A reduced program that is to say what it expects.
+
+    Attributes:
+        gap: what it is to show.
+        lab: where it is tried.
+        text: the program, and what it is held against.
+        same: the failure that it must have.
+        by_call: whether it makes the one recorded call; else it is the whole program.
+    """
+
+    gap: Gap
+    lab: Lab
+    text: Text
+    same: _Same
+    by_call: bool
+
+    def reached(self, budget: Budget) -> Reproduced | None:
+        """The program with what it expects, once it is seen to fail as it should."""
+        for source in self._candidates():
+            trial = self.lab.both(source)
+            failure = sign(trial)
+            if failure is None or not _as_expected(failure, self.same.sign):
+                continue
+            if not self.lab.torch(_RESEED + source).finished:
+                continue  # a program that passes by luck of the seed alone does not pass
+            if self._is_of_the_gap(source, trial):
+                return Reproduced(source, failure, budget.used)
+        return None
+
+    def _is_of_the_gap(self, source: str, trial: Trial) -> bool:
+        if self.by_call and (self.same.sign.how is not How.RAISES or _matches(trial, self.gap)):
+            return True
         # An assertion may move the blame to the call that it looks at; the program without it is what was diagnosed.
-        if same_gap(case, lab.gaps(source)) or same_gap(case, lab.gaps("\n".join(text.lines) + "\n")):
-            return Reproduced(source, found, budget.used)
-    return None
+        return any(same_gap(self.gap, self.lab.gaps(program)) for program in (source, self._base + "\n"))
+
+    @property
+    def _base(self) -> str:
+        return "\n".join(self.text.lines)
+
+    def _candidates(self) -> Iterator[str]:
+        """The program with each way to say what is expected, plainest first."""
+        match self.same.sign.how:
+            case How.HANGS:
+                yield _ended(self.text)
+            case How.ACCEPTS:
+                yield from _refusals(self.text, self.same.sign.what)
+            case How.DIFFERS:
+                yield from self._told_apart()
+            case How.RAISES | How.DIES:
+                yield from self._stated()
+
+    def _told_apart(self) -> Iterator[str]:
+        """With assertions that tell torch's results from Paddle's."""
+        trial = self._measured()
+        if not trial.torch.finished or not trial.paddle.finished:
+            return
+        want, got = self._results(trial.torch.ending.value), self._results(trial.paddle.ending.value)
+        if len(got) != len(want):
+            return
+        for index, expression in enumerate(self.text.results):
+            yield from self._asserting(checks(expression, want[index], got[index]))
+
+    def _stated(self) -> Iterator[str]:
+        """With assertions that state torch's results, and then as it is: it fails by itself."""
+        trial = self._measured()
+        if not trial.torch.finished:
+            return
+        want = self._results(trial.torch.ending.value)
+        for index, expression in enumerate(self.text.results):
+            if self.same.values and not _random(self.lab, self.text):
+                yield from self._asserting(checks(expression, want[index]))
+        yield self._base + "\n"
+
+    def _measured(self) -> Trial:
+        return self.lab.both(self.text.measured if self.by_call else self._base + "\n")
+
+    def _results(self, value: Encoded) -> list[Encoded]:
+        """The results by themselves: a call's are measured in a list."""
+        if not self.by_call:
+            return [value] * len(self.text.results)
+        return items_of(value) if tag(value) == LIST else []
+
+    def _asserting(self, groups: Iterator[tuple[str, ...]]) -> Iterator[str]:
+        for lines in groups:
+            yield "\n".join((self._base, *lines)) + "\n"
 
 
-def _as_expected(found: Sign, wanted: Sign) -> bool:
-    if wanted.how == HANGS:
-        return found.how == DIES and found.what == "SIGALRM"
-    if wanted.how in (DIFFERS, ACCEPTS):
-        return found.how == RAISES and found.what == "AssertionError"
-    return found == wanted
+def _as_expected(failure: Sign, wanted: Sign) -> bool:
+    """Whether a program fails as one that says what it expects must."""
+    match wanted.how:
+        case How.HANGS:
+            return failure.how is How.DIES and failure.what == "SIGALRM"
+        case How.DIFFERS | How.ACCEPTS:
+            return failure.how is How.RAISES and failure.what == "AssertionError"
+        case How.RAISES | How.DIES:
+            return failure == wanted
 
 
-def _matches(trial: Trial, case: Case) -> bool:
+def _matches(trial: Trial, gap: Gap) -> bool:
     """Whether Paddle raised what the diagnosis saw."""
     failure = trial.paddle.ending.value
-    line = next((x.strip() for x in failure["message"].splitlines() if x.strip()), "")
-    if f"raises {failure['types'][0]}" not in case.actual:
+    if failure["types"][0] != gap.exception:
         return False
-    return line[:40] in case.actual or _names(line) <= _names(case.actual)
+    line = next((text.strip() for text in failure["message"].splitlines() if text.strip()), "")
+    return line[:40] in gap.actual or _names(line) <= _names(gap.actual)
 
 
 def _names(text: str) -> set[str]:
     return {word for word in text.replace("'", " ' ").split() if word.isidentifier()}
 
 
-def same_gap(case: Case, found: frozenset[tuple[str, str]]) -> bool:
+def same_gap(gap: Gap, keys: frozenset[Key]) -> bool:
     """Whether a diagnosis of the reproduction names the same gap."""
-    return (case.api, case.symptom) in found or any(api == case.api for api, _ in found)
-
-
-def _candidates(lab: Lab, text: Text, same: _Same, *, whole: bool) -> Iterator[str]:
-    """The program with each way to say what is expected, plainest first."""
-    base = "\n".join(text.lines)
-    if same.sign.how == HANGS:
-        yield _ended(text)
-        return
-    if same.sign.how == ACCEPTS:
-        yield from _refusals(text, same.sign.what)
-        return
-    trial = lab.both(base + "\n" if whole else text.measured)
-    if not trial.torch.finished:
-        return
-    want = _listed(trial.torch.ending.value, whole, text)
-    got = _listed(trial.paddle.ending.value, whole, text) if trial.paddle.finished else None
-    for index, expression in enumerate(text.results):
-        if same.sign.how != DIFFERS:
-            if same.values and not _random(lab, text):
-                yield from ("\n".join((base, *c)) + "\n" for c in checks(expression, want[index]))
-        elif got is not None and len(got) == len(want):
-            yield from ("\n".join((base, *c)) + "\n" for c in checks(expression, want[index], got[index]))
-    if same.sign.how != DIFFERS:
-        yield base + "\n"
+    return any(key.api == gap.api for key in keys)
 
 
 def _ended(text: Text) -> str:
     """A program that never returns ends itself, so that whoever runs it need not wait."""
-    last = max((n for n, line in enumerate(text.lines, 1) if line.startswith(("import ", "from "))), default=0)
-    alarm = (f"signal.alarm({_PATIENCE})  # the call below does not return under Paddle",)
-    return "\n".join(("import signal", *text.lines[:last], *alarm, *text.lines[last:])) + "\n"
+    imports = [number for number, line in enumerate(text.lines, 1) if line.startswith(("import ", "from "))]
+    last = max(imports, default=0)
+    alarm = f"signal.alarm({_PATIENCE})  # the call below does not return under Paddle"
+    return "\n".join(("import signal", *text.lines[:last], alarm, *text.lines[last:])) + "\n"
 
 
 def _random(lab: Lab, text: Text) -> bool:
@@ -314,12 +376,6 @@ def _random(lab: Lab, text: Text) -> bool:
     source = text.measured
     side = lab.torch(source)
     return not side.finished or not _stable(lab, source, Trial(side, side))
-
-
-def _listed(value: object, whole: bool, text: Text) -> list[object]:
-    if whole:
-        return [value] * len(text.results)
-    return list(value[1]) if tag(value) == "L" else []  # type: ignore[index]
 
 
 def _refusals(text: Text, error: str) -> Iterator[str]:

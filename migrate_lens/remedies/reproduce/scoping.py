@@ -6,13 +6,22 @@ Each is one mechanism. Whether it is the one at work is found by running it, as 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
+from migrate_lens.model.report import Gap
 from migrate_lens.remedies.publish.scrub import scrub
 
 MAIN = "mre.py"
-_PROXY, _REAL = "Paddle's proxy answered", "real torch answered"
+
+
+class Answer(StrEnum):
+    """Who answered ``import torch`` of a module that should have got the other one: the last word of a gap's detail."""
+
+    PROXY = "proxy"
+    REAL = "torch"
+
+
 # The proxy is an object of another type than a module; with real torch there is none.
 _NOT_PROXY = 'assert type({0}).__name__ == "module", "Paddle\'s proxy answers outside the scope"\n'
 
@@ -33,25 +42,29 @@ _LATE = {
 }
 
 
-def packages(gap: Mapping[str, Any], root: Path) -> tuple[Mapping[str, str], ...]:
+def packages(gap: Gap, root: Path) -> tuple[Mapping[str, str], ...]:
     """Files by name; ``pkg`` is in the scope, nothing else is.
 
     Args:
         gap: the gap.
         root: the library.
     """
-    if gap["actual"].startswith(_PROXY):
-        return (_IMPORTED, _LAZY) if _at_top(gap, root) else (_LAZY, _IMPORTED)
-    return (_LATE,) if gap["actual"].startswith(_REAL) else ()
+    match gap.detail.rpartition(" ")[2]:
+        case Answer.PROXY:
+            return (_IMPORTED, _LAZY) if _at_top(gap, root) else (_LAZY, _IMPORTED)
+        case Answer.REAL:
+            return (_LATE,)
+        case _:
+            return ()
 
 
-def _at_top(gap: Mapping[str, Any], root: Path) -> bool:
+def _at_top(gap: Gap, root: Path) -> bool:
     """Whether the import that was answered stands at the top level of its module."""
-    for site in gap["sites"]:
-        path = root / site["path"]
+    for site in gap.sites:
+        path = root / site.path
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
-        if site["line"] <= len(lines):
-            return not lines[site["line"] - 1][:1].isspace()
+        if site.line <= len(lines):
+            return not lines[site.line - 1][:1].isspace()
     return False
 
 

@@ -10,8 +10,9 @@ import pytest
 
 from migrate_lens.remedies.fix.branches import gates
 from migrate_lens.remedies.fix.slots import apply
+from migrate_lens.remedies.fix.strategies import Missing
 
-_MISSING = ("torch", "foo")
+_MISSING = Missing("torch", "foo")
 
 
 def _gated(folder: Path, source: str) -> list[str]:

@@ -15,8 +15,8 @@ from migrate_lens.model.trace import Event, Place
 from migrate_lens.programs.sources import unchanged
 from migrate_lens.remedies.fix.fixing import Replacement
 from migrate_lens.remedies.fix.patches import Comment, diff, patched
-from migrate_lens.remedies.fix.slots import METHOD, Edit, Site, apply, edit, fill, site_of
-from migrate_lens.remedies.fix.strategies import Candidate
+from migrate_lens.remedies.fix.slots import Edit, Form, Site, apply, edit, fill, site_of
+from migrate_lens.remedies.fix.strategies import Candidate, Kind
 from migrate_lens.rulebook import recipes
 
 _COMMENT = Comment("me", "torch.add", "it raises", "the operator takes numbers", "put it back")
@@ -53,7 +53,7 @@ def test_before_and_after(before: str, template: str, after: str) -> None:
 
 def test_a_method_has_its_receiver_first() -> None:
     site = _site(b"x.add_(1, alpha=2)", "torch.Tensor.add_")
-    assert (site.form, site.keywords) == (METHOD, ("", "", "alpha"))
+    assert (site.form, site.keywords) == (Form.METHOD, ("", "", "alpha"))
 
 
 def test_star_arguments_are_left_alone() -> None:
@@ -79,7 +79,7 @@ def test_untouched_bytes_are_kept(before: list[str], after: list[str], newline: 
 
 
 def _replacement(path: Path, source: bytes, template: str = "({0} + {1})") -> Replacement:
-    return Replacement(path, edit(source, _site(source), template), Candidate("operator", template, "why"), 1)
+    return Replacement(path, edit(source, _site(source), template), Candidate(Kind.OPERATOR, template, "why"), 1)
 
 
 @pytest.mark.parametrize("source", [

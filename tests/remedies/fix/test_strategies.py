@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from fake_lab import FakeLab, finished, raised, tensor
 
+from migrate_lens.model.report import Symptom
 from migrate_lens.model.trace import Event, Place
-from migrate_lens.remedies.fix import recipes
+from migrate_lens.remedies.fix.candidates import candidates
 from migrate_lens.remedies.fix.importing import edits, shims
 from migrate_lens.remedies.fix.slots import apply, site_of
-from migrate_lens.remedies.fix.strategies import Troubled, candidates
+from migrate_lens.remedies.fix.strategies import Missing, Troubled
 from migrate_lens.remedies.lab import Trial
-
-assert recipes
 
 
 def _templates(text: str, api: str, symptom: str, values: tuple[Any, ...], want: Any = None, **more: Any) -> list[str]:
@@ -24,7 +23,7 @@ def _templates(text: str, api: str, symptom: str, values: tuple[Any, ...], want:
     event = Event("call", Place("m", "m.py", 1, 0, 1, 1, "c", (), text), 1, "", api, (), want, (), (), "", "")
     site = site_of(event, call)
     assert site is not None
-    return [c.template for c in candidates(Troubled(api, symptom, site, values, want, **more))]
+    return [c.template for c in candidates(Troubled(api, Symptom(symptom), site, values, want, **more))]
 
 
 _X, _N = tensor([1.0, 2.0]), tensor([1, 2], "int64")
@@ -51,13 +50,13 @@ def test_a_way_is_suggested(text: str, api: str, symptom: str, values: Any, want
 
 def test_a_query_that_is_not_there_gets_a_gate() -> None:
     found = _templates("torch.backends.mps.is_available()", "torch.backends.mps.is_available", "missing_api", (), False,
-                       missing=("torch", "backends"))  # fmt: skip
+                       missing=Missing("torch", "backends"))  # fmt: skip
     assert '(torch.backends.mps.is_available() if hasattr(torch, "backends") else False)' in found
 
 
 def test_an_answer_that_depends_on_a_variable_gets_none() -> None:
     found = _templates("torch.can_cast(a, b)", "torch.can_cast", "missing_api", (("D", "int32"), ("D", "int64")), True,
-                       missing=("torch", "can_cast"))  # fmt: skip
+                       missing=Missing("torch", "can_cast"))  # fmt: skip
     assert not any("hasattr" in template for template in found)
 
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
+from sample_reports import gap
 
 from migrate_lens.model.errors import UsageError
+from migrate_lens.model.report import Layer
 from migrate_lens.remedies.publish.issue import Body, Facts, places, render, title
 from migrate_lens.remedies.publish.verify import _failure
 
-_GAP: dict[str, Any] = {
-    "id": "torch.fmod:missing_api", "api": "torch.fmod", "symptom": "missing_api", "layer": "python_interface",
-    "expected": "exists", "actual": "raises AttributeError",
-}  # fmt: skip
+_GAP = gap("torch.fmod", "missing_api", expected="exists", actual="raises AttributeError")
 _FACTS = Facts("3.3.1", "7688495", "2.13.0", "3.11.7", "none", "none", "Linux", "g++ 12")
 _BODY = Body(
     _GAP, _FACTS, {"mre.py": "import torch\ntorch.fmod\n"}, "mre.py", "python mre.py", "python -c ... mre.py", "", "",
@@ -55,11 +53,12 @@ def test_a_misspelt_field_is_an_error_not_an_empty_line(tmp_path: Path) -> None:
 
 
 def test_behaviour_is_named_in_the_title() -> None:
-    assert "memory sharing of torch.Tensor.expand" in title({"api": "torch.Tensor.expand", "symptom": "alias"})
+    assert "memory sharing of torch.Tensor.expand" in title(gap("torch.Tensor.expand", "alias"))
 
 
 def test_places_follow_the_layer_and_the_frame_that_raised() -> None:
-    files, tests = places({"layer": "python_proxy", "api": "torch.version.cuda"}, "python/paddle/compat/proxy.py")
+    where = "paddle/compat/proxy.py:12 __getattr__"
+    files, tests = places(gap("torch.version.cuda", "value", layer=Layer.PYTHON_PROXY, raised_in=where))
     assert files[0] == "python/paddle/compat/proxy.py"
     assert tests[0] == "test/compat/test_version_cuda.py"
 

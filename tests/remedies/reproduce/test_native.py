@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_reports import gap
 
+from migrate_lens.model.report import Site
 from migrate_lens.remedies.fix import bridges
 from migrate_lens.remedies.fix.fixing import Replacement
 from migrate_lens.remedies.fix.patches import Comment, patched
@@ -92,7 +93,7 @@ def test_a_small_library_takes_its_probe_and_a_check(tmp_path: Path) -> None:
     ("torch::Library::def(schema, tags)", "compile_error", "def"),
 ])  # fmt: skip
 def test_what_a_failure_must_name(api: str, symptom: str, needle: str) -> None:
-    assert needle_of({"api": api, "symptom": symptom}) == needle
+    assert needle_of(gap(api, symptom)) == needle
 
 
 # -- bridges -----------------------------------------------------------------------------------------------------------
@@ -102,8 +103,7 @@ _COMMENT = Comment("me", "TORCH_FN", "it is missing", "the same address", "take 
 
 def _bridged(folder: Path, text: str, api: str, line: int) -> str:
     (folder / "a.cc").write_text(text)
-    gap: dict[str, Any] = {"api": api, "sites": [{"path": "a.cc", "line": line}]}
-    found = bridges.find(gap, folder)
+    found = bridges.find(gap(api, "compile_error", sites=(Site("a.cc", line),)), folder)
     assert isinstance(found, tuple)
     assert all(isinstance(one, Replacement) for one in found)
     return patched(text.encode(), [(found, _COMMENT)]).decode()
@@ -122,8 +122,7 @@ def _bridged(folder: Path, text: str, api: str, line: int) -> str:
     ],
 )
 def test_a_failure_names_the_symbol_that_is_undefined_or_what_was_called(symbol: str, needle: str) -> None:
-    gap = {"api": "x::run(T)", "symptom": "link_error", "actual": f"undefined symbol: {symbol}"}
-    assert needle_of(gap) == needle
+    assert needle_of(gap("x::run(T)", "link_error", actual=f"undefined symbol: {symbol}")) == needle
 
 
 def test_names_are_added_below_the_includes(tmp_path: Path) -> None:

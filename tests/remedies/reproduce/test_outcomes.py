@@ -7,23 +7,23 @@ from fake_lab import finished, raised, tensor
 
 from migrate_lens.model.trace import Ending
 from migrate_lens.remedies.lab import Side, Trial
-from migrate_lens.remedies.reproduce.outcomes import ACCEPTS, DIES, DIFFERS, HANGS, RAISES, sign
+from migrate_lens.remedies.reproduce.outcomes import How, sign
 
 _DEAD = Side(Ending("died", None), "SIGSEGV")
 _SLOW = Side(Ending("died", None), "timeout")
 
 
 @pytest.mark.parametrize(("torch", "paddle", "how", "what"), [
-    (finished(1), raised("TypeError"), RAISES, "TypeError"),
-    (finished(1), _DEAD, DIES, "SIGSEGV"),
-    (finished(1), _SLOW, HANGS, "timeout"),
-    (finished(tensor([1.0])), finished(tensor([2.0])), DIFFERS, "value"),
-    (finished(tensor([1.0])), finished(tensor([[1.0]])), DIFFERS, "shape"),
-    (finished(tensor([1], "int64")), finished(tensor([1.0])), DIFFERS, "dtype"),
-    (finished(3), finished(tensor(3, "int64")), DIFFERS, "value"),
-    (raised("IndexError"), finished(1), ACCEPTS, "IndexError"),
+    (finished(1), raised("TypeError"), How.RAISES, "TypeError"),
+    (finished(1), _DEAD, How.DIES, "SIGSEGV"),
+    (finished(1), _SLOW, How.HANGS, "timeout"),
+    (finished(tensor([1.0])), finished(tensor([2.0])), How.DIFFERS, "value"),
+    (finished(tensor([1.0])), finished(tensor([[1.0]])), How.DIFFERS, "shape"),
+    (finished(tensor([1], "int64")), finished(tensor([1.0])), How.DIFFERS, "dtype"),
+    (finished(3), finished(tensor(3, "int64")), How.DIFFERS, "value"),
+    (raised("IndexError"), finished(1), How.ACCEPTS, "IndexError"),
 ])  # fmt: skip
-def test_a_failure_has_a_sign(torch: Side, paddle: Side, how: str, what: str) -> None:
+def test_a_failure_has_a_sign(torch: Side, paddle: Side, how: How, what: str) -> None:
     found = sign(Trial(torch, paddle))
     assert found is not None
     assert (found.how, found.what) == (how, what)

@@ -9,14 +9,14 @@ from fake_lab import tensor
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrate_lens.programs.drafts import CALL, Argument, Draft, Step, write
+from migrate_lens.programs.drafts import Argument, Draft, Step, StepForm, write
 from migrate_lens.remedies.reproduce.reduce import DRAFT_PASSES, PROGRAM_PASSES, Budget, reduce
 
 
 def _draft(shape: tuple[int, ...], keywords: list[str]) -> Draft:
     values = np.arange(int(np.prod(shape)), dtype="float32").reshape(shape) + 0.5
     given_ = (Argument("", tensor(values)), *(Argument(k, 3) for k in keywords))
-    return Draft(("import torch",), (Step(CALL, "torch.f", "out", given_),))
+    return Draft(("import torch",), (Step(StepForm.CALL, "torch.f", "out", given_),))
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple), st.sets(st.sampled_from("abcd")))
@@ -63,7 +63,7 @@ def test_a_budget_ends_a_reduction() -> None:
 def test_an_extent_shrinks_everywhere_at_once() -> None:
     """Two inputs that must agree, and a number that must agree with them."""
     inputs = (Argument("", tensor(np.ones((2, 6)))), Argument("", tensor(np.zeros((6, 3)))), Argument("n", 6))
-    first = Draft((), (Step(CALL, "torch.f", "out", inputs),))
+    first = Draft((), (Step(StepForm.CALL, "torch.f", "out", inputs),))
 
     def same(draft: Draft) -> bool:
         values = [a.value for _, _, a in draft.inputs()]
@@ -75,5 +75,7 @@ def test_an_extent_shrinks_everywhere_at_once() -> None:
 
 def test_equal_inputs_stay_two_variables() -> None:
     one, other = ((*tensor([0.0]), serial) for serial in (1, 2))
-    draft = Draft((), (Step(CALL, "torch.f", "out", (Argument("", one), Argument("", other), Argument("", one))),))
+    draft = Draft(
+        (), (Step(StepForm.CALL, "torch.f", "out", (Argument("", one), Argument("", other), Argument("", one))),)
+    )
     assert "torch.f(x, y, x)" in write(draft).measured

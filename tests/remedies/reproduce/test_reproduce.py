@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from fake_lab import FakeLab, finished, raised, tensor
+from sample_reports import gap
 
+from migrate_lens.model.report import Key, Symptom
 from migrate_lens.remedies.lab import Trial
-from migrate_lens.remedies.reproduce.reproduce import Case, NotReproduced, Reproduced, reproduce
+from migrate_lens.remedies.reproduce.reproduce import NotReproduced, Reproduced, reproduce
 
-_CASE = Case("torch.f:value", "torch.f", "value", (), "returns 2")
-_KEY = frozenset({("torch.f", "value")})
+_CASE = gap("torch.f", "value", sites=(), actual="returns 2")
+_KEY = frozenset({Key(Symptom.VALUE, "torch.f")})
 _PROGRAM = "unused = 0\nresult = 1\n"
 
 
@@ -25,7 +27,7 @@ def test_a_difference_becomes_an_assertion_and_the_rest_goes() -> None:
 
 
 def test_a_program_that_shows_another_gap_is_not_emitted() -> None:
-    made = reproduce(_CASE, (), [_PROGRAM], FakeLab(_differs, frozenset({("torch.g", "value")})))
+    made = reproduce(_CASE, (), [_PROGRAM], FakeLab(_differs, frozenset({Key(Symptom.VALUE, "torch.g")})))
     assert isinstance(made, NotReproduced)
 
 
@@ -61,10 +63,10 @@ def test_a_program_that_passes_by_luck_of_the_seed_is_not_emitted() -> None:
 
 
 def test_a_missing_name_needs_no_assertion_to_fail() -> None:
-    case = Case("torch.f:missing_api", "torch.f", "missing_api", (), "raises AttributeError: no attribute 'f'")
+    case = gap("torch.f", "missing_api", sites=(), actual="raises AttributeError: no attribute 'f'")
     lab = FakeLab(
         lambda source: Trial(finished(1), raised("AttributeError", "no attribute 'f'", "paddle/compat/proxy.py:1 g")),
-        frozenset({("torch.f", "missing_api")}),
+        frozenset({Key(Symptom.MISSING_API, "torch.f")}),
     )
     made = reproduce(case, (), [_PROGRAM], lab)
     assert isinstance(made, Reproduced)
@@ -80,8 +82,10 @@ def test_a_hang_ends_itself() -> None:
         fate = "SIGALRM" if "signal.alarm" in source else "timeout"
         return Trial(finished(1), Side(Ending("died", None), fate))
 
-    case = Case("torch.f:timeout", "torch.f", "timeout", (), "does not return")
-    made = reproduce(case, (), ["import torch\nresult = 1\n"], FakeLab(answer, frozenset({("torch.f", "timeout")})))
+    case = gap("torch.f", "timeout", sites=(), actual="does not return")
+    made = reproduce(
+        case, (), ["import torch\nresult = 1\n"], FakeLab(answer, frozenset({Key(Symptom.TIMEOUT, "torch.f")}))
+    )
     assert isinstance(made, Reproduced)
     assert "signal.alarm(10)" in made.source
 
