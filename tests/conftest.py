@@ -20,7 +20,7 @@ settings.register_profile("calm", deadline=None, suppress_health_check=[HealthCh
 settings.load_profile("calm")
 
 
-marked.watch()
+marked.watch(pytest.fail)
 _HELPERS = Path(__file__).parent / "helpers"
 
 

@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +24,16 @@ _WORKER = "worker/run/boot.py"
 _COMPILERS = frozenset({"cc", "c++", "gcc", "g++", "clang", "clang++", "nvcc", "hipcc", "ninja", "cmake"})
 
 
-class MissingMarkError(BaseException):
-    """A test does what only tests with some mark do; no ``except Exception`` hides it."""
+def watch(refuse: Callable[[str], object]) -> None:
+    """Look at what this interpreter runs and starts from now on; a hook stays for its lifetime.
+
+    Args:
+        refuse: raises what no ``except Exception`` hides.
+    """
+    sys.addaudithook(lambda event, given: _judge(event, given, refuse))
 
 
-def watch() -> None:
-    """Look at what this interpreter runs and starts from now on; a hook like this one stays for its lifetime."""
-    sys.addaudithook(_hook)
-
-
-def _hook(event: str, given: tuple[Any, ...]) -> None:
+def _judge(event: str, given: tuple[Any, ...], refuse: Callable[[str], object]) -> None:
     if event not in ("exec", "subprocess.Popen") or not os.environ.get(LACKING):
         return
     needed, what = _program(given[0]) if event == "exec" else _command(*given)
@@ -42,7 +42,7 @@ def _hook(event: str, given: tuple[Any, ...]) -> None:
         if OFFENCES in os.environ:
             with open(os.environ[OFFENCES], "a", encoding="utf-8") as file:
                 file.write(f"{message}\n")
-        raise MissingMarkError(message)
+        refuse(message)
 
 
 def _program(code: Any) -> tuple[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import marked
 
-marked.watch()
+marked.watch(sys.exit)
