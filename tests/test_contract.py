@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -59,6 +60,14 @@ def test_an_import_from_above_breaks_the_contract(house: Path) -> None:
     done = checked(house)
     assert done.returncode == 1
     assert "migrate_lens.model.climbs -> migrate_lens.reports" in done.stdout
+
+
+def test_every_room_has_its_paragraph() -> None:
+    """One paragraph a room in ``docs/architecture.md``: what goes in, what comes out, what it may touch."""
+    drawn = re.findall(r"\*\*([a-z, ]+)\*\*", (ROOT / "docs" / "architecture.md").read_text())
+    packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    modules = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"}
+    assert {name for names in drawn for name in names.split(", ")} == packages | modules
 
 
 def by_string(source: str) -> Iterator[str]:
