@@ -62,7 +62,7 @@ def _command(executable: Any, arguments: Any, _folder: Any, environment: Any) ->
             return "real", f"starts a worker ({name})"
     path = (os.environ if environment is None else environment).get("PATH")
     program = shutil.which(os.fsdecode(executable), path=path) or ""
-    if Path(program).name in _COMPILERS and not _is_ours(program):
+    if Path(program).name in _COMPILERS and not _is_ours(program) and "--version" not in names:
         return "native", f"starts {program}"
     return "", ""
 

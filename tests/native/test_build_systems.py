@@ -106,7 +106,7 @@ def test_a_pyproject_with_the_backend_of_setuptools(root: Path, tmp_path: Path) 
 def test_a_backend_that_is_not_installed_is_named(root: Path, tmp_path: Path) -> None:
     (root / "pyproject.toml").write_text(SCIKIT.replace("scikit_build_core", "no_such_backend"))
     run = build_library(
-        library(root, "pyproject", "pyproject.toml"), Runtime.TORCH, PYTHON, tmp_path / "work", timeout=60
+        library(root, "pyproject", "pyproject.toml"), Runtime.TORCH, PYTHON, tmp_path / "work", timeout=LIMIT
     )
     assert run.result.outcome is Outcome.FAILED
     assert "no_such_backend" in run.result.detail

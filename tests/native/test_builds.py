@@ -138,7 +138,7 @@ def test_a_failed_build_says_why_in_one_line(tmp_path: Path, text: str, detail: 
     root = tmp_path / "lib"
     root.mkdir()
     (root / "setup.py").write_text(text)
-    run = build_library(library(root), Runtime.TORCH, PYTHON, tmp_path / "work", timeout=60)
+    run = build_library(library(root), Runtime.TORCH, PYTHON, tmp_path / "work", timeout=LIMIT)
     assert run.result.outcome is Outcome.FAILED
     assert detail in run.result.detail
     assert "\n" not in run.result.detail

@@ -144,7 +144,7 @@ def test_a_machine_without_a_compiler_is_told_what_to_install(tmp_path: Path, mo
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setattr(shutil, "which", lambda name, path=None: None)
-    run = build_library(library(root), Runtime.TORCH, Path(sys.executable), tmp_path / "work", timeout=30)
+    run = build_library(library(root), Runtime.TORCH, Path(sys.executable), tmp_path / "work", timeout=PATIENCE)
     assert run.result.outcome is Outcome.FAILED
     assert "no C++ compiler" in run.result.detail
     assert "install g++" in run.result.detail

@@ -45,7 +45,7 @@ class Tiny:
         self.runs += 1
         work = self.work / str(self.runs)
         return build_library(
-            library(self.root), runtime, Path(sys.executable), work, timeout=120, shelf=shelf or self.shelf
+            library(self.root), runtime, Path(sys.executable), work, timeout=600, shelf=shelf or self.shelf
         )
 
 
