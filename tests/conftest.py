@@ -29,6 +29,7 @@ def _watched_children(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     """Interpreters that tests start are watched as well; see ``helpers/sitecustomize.py``."""
     paths = [str(_HELPERS), os.environ.get("PYTHONPATH", "")]
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(marked.FOLDER, str(tmp_path_factory.getbasetemp()))
         patch.setenv(marked.OFFENCES, str(tmp_path_factory.mktemp("marks") / "offences"))
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
         yield

@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 MARKS = frozenset({"real", "native"})
 LACKING = "MIGRATE_LENS_TEST_LACKS"
 OFFENCES = "MIGRATE_LENS_TEST_OFFENCES"
+FOLDER = "MIGRATE_LENS_TEST_FOLDER"
 
 _FRAMEWORK = re.compile(r"(?:site|dist)-packages/(?:torch|paddle)/__init__\.py$")
 _WORKER = "worker/run/boot.py"
@@ -39,9 +39,8 @@ def _judge(event: str, given: tuple[Any, ...], refuse: Callable[[str], object]) 
     needed, what = _program(given[0]) if event == "exec" else _command(*given)
     if needed in os.environ[LACKING].split():
         message = f"it {what}, so it needs pytest.mark.{needed}"
-        if OFFENCES in os.environ:
-            with open(os.environ[OFFENCES], "a", encoding="utf-8") as file:
-                file.write(f"{message}\n")
+        with open(os.environ[OFFENCES], "a", encoding="utf-8") as file:
+            file.write(f"{message}\n")
         refuse(message)
 
 
@@ -69,7 +68,7 @@ def _command(executable: Any, arguments: Any, _folder: Any, environment: Any) ->
 
 def _is_ours(program: str) -> bool:
     """Whether a program is one that a test has written for itself."""
-    return os.path.abspath(program).startswith(os.path.join(tempfile.gettempdir(), ""))
+    return os.path.abspath(program).startswith(os.path.join(os.environ[FOLDER], ""))
 
 
 def lacking(marks: Iterable[str]) -> str:
