@@ -74,6 +74,8 @@ def both(root: Path, work: Path) -> tuple[BuildRun, BuildRun, NativeReport]:
     return torch, paddle, compare_builds(found, torch, paddle, PYTHON, work, LIMIT)
 
 
+@pytest.mark.real
+@pytest.mark.native
 def test_a_bare_cmake_library(root: Path, tmp_path: Path) -> None:
     (root / "CMakeLists.txt").write_text(CMAKE)
     assert (entry := discover(root).build) is not None
@@ -89,6 +91,8 @@ def test_a_bare_cmake_library(root: Path, tmp_path: Path) -> None:
     assert LACKING.items() <= sites.items()
 
 
+@pytest.mark.real
+@pytest.mark.native
 def test_a_pyproject_with_the_backend_of_setuptools(root: Path, tmp_path: Path) -> None:
     (root / "pyproject.toml").write_text(PYPROJECT)
     (root / "setup.py").write_text(SETUP)
@@ -102,7 +106,7 @@ def test_a_pyproject_with_the_backend_of_setuptools(root: Path, tmp_path: Path) 
 def test_a_backend_that_is_not_installed_is_named(root: Path, tmp_path: Path) -> None:
     (root / "pyproject.toml").write_text(SCIKIT.replace("scikit_build_core", "no_such_backend"))
     run = build_library(
-        library(root, "pyproject", "pyproject.toml"), Runtime.TORCH, PYTHON, tmp_path / "work", timeout=60
+        library(root, "pyproject", "pyproject.toml"), Runtime.TORCH, PYTHON, tmp_path / "work", timeout=LIMIT
     )
     assert run.result.outcome is Outcome.FAILED
     assert "no_such_backend" in run.result.detail
