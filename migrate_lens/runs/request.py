@@ -1,4 +1,8 @@
-"""What a trace is asked to be of, and the workers that it needs."""
+"""What a user asks for: what a trace is to be of, and the workers that it needs.
+
+From a ``TraceRequest`` come the bench, a ``Setting`` (its scope and limits), and with its ``Steering`` the
+``RunRequest`` of each run (see ``runs.bench``).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from migrate_lens.model.report import Runtime
+from migrate_lens.model.target import TARGET
 from migrate_lens.runs.bench import Bench, Steering
 from migrate_lens.runs.worker import Worker
 
@@ -22,8 +27,8 @@ class TraceRequest:
         folder: where a program that is no file is looked for.
         runtime: where it runs.
         torch_python: interpreter of the torch side.
-        paddle_python: interpreter of the Paddle side.
-        scope: where Paddle answers; empty means the program's own modules.
+        paddle_python: interpreter of the target's side.
+        scope: where the target answers; empty means the program's own modules.
         timeout: seconds that the run may take.
         steering: what is recorded, and done at chosen calls.
         like: a trace of the same program, whose random draws and parameters this run gets.
@@ -47,10 +52,10 @@ def workers(asked: TraceRequest, runtimes: Sequence[Runtime]) -> Iterator[Bench]
     """Workers for some runtimes, and a private folder that is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="migrate-lens-", ignore_cleanup_errors=True) as name:
         torch = Worker(asked.torch_python, "torch") if Runtime.TORCH in runtimes else None
-        paddle = Worker(asked.paddle_python, "paddle") if set(runtimes) - {Runtime.TORCH} else None
+        target = Worker(asked.paddle_python, TARGET.name) if set(runtimes) - {Runtime.TORCH} else None
         try:
-            yield Bench(torch, paddle, Path(name))
+            yield Bench(torch, target, Path(name))
         finally:
-            for worker in (torch, paddle):
+            for worker in (torch, target):
                 if worker is not None:
                     worker.close()
