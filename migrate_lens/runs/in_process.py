@@ -26,7 +26,8 @@ from migrate_lens.protocol.journal import Journal
 from migrate_lens.runs.bench import Steering
 from migrate_lens.runs.limits import Limit
 from migrate_lens.runs.store import load
-from migrate_lens.worker.backends.base import Backend
+from migrate_lens.worker import backends
+from migrate_lens.worker.backends.framework import Backend
 from migrate_lens.worker.observe import forms
 from migrate_lens.worker.observe.failures import failure_of
 from migrate_lens.worker.observe.import_hook import Instrumenter
@@ -92,15 +93,11 @@ def _backend() -> tuple[Backend, dict[str, str]]:
     """The side of the seam for the framework that answers ``import torch`` in this process."""
     torch, target = sys.modules.get("torch"), sys.modules.get(TARGET.package)
     if torch is not None and not hasattr(torch, "_original_module"):
-        from migrate_lens.worker.backends.torch.backend import TorchBackend
-
-        return TorchBackend(), _about(Runtime.TORCH, torch)
+        return backends.load("torch").make_backend(), _about(Runtime.TORCH, torch)
     if target is None:
         said = f"nothing to record: neither torch nor {TARGET.package} is loaded"
         raise UsageError(said, "import torch before the block")
-    from migrate_lens.worker.backends.paddle.backend import PaddleBackend
-
-    return PaddleBackend(), _about(Runtime.TARGET, target)
+    return backends.load(TARGET.name).make_backend(), _about(Runtime.TARGET, target)
 
 
 def _about(runtime: Runtime, framework: types.ModuleType) -> dict[str, str]:

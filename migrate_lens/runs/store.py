@@ -1,17 +1,15 @@
 """Traces read back: a trace file in; nodes, events and the program's outcome, or calls that were made again, out.
 
-Here the wire ends: what travels as letters, tuples and raw facts (see ``worker.observe.recorder``) has names and types
+Here the wire ends: what travels as letters, tuples and raw facts (see ``protocol.frames``) has names and types
 from here on.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 from migrate_lens.model.report import Level, Runtime
 from migrate_lens.model.trace import (
@@ -22,6 +20,7 @@ from migrate_lens.model.trace import (
     Counted,
     Died,
     Ending,
+    EndingKind,
     Event,
     EventKey,
     EventKind,
@@ -42,23 +41,10 @@ from migrate_lens.model.trace import (
     Trace,
     Written,
 )
-from migrate_lens.model.value import Encoded
+from migrate_lens.model.value import Encoded, LayerValue
+from migrate_lens.protocol import flags, frames
 from migrate_lens.protocol import journal as wire
 
-_Fields = tuple[Encoded, ...]
-_FLAG = re.compile(r"(?P<name>[a-z@=])(?:(?P<number>\d+);)?")
-_FLAG_NAMES = {
-    "u": "uninitialised",
-    "p": "other_object",
-    "k": "made_layer",
-    "v": "shares_memory",
-    "r": "drew",
-    "b": "own_layer",
-    "c": "changed_layer",
-    "w": "writes_unseen",
-    "s": "moved",
-    "i": "other_inputs",
-}
 _TUPLES_OF_FAILURES = ("types", "causes")
 _FAILURE_FACTS = tuple(field.name for field in fields(Failure))
 
@@ -70,9 +56,9 @@ def load(path: Path) -> Trace:
         OSError: the file cannot be read.
         ValueError, LookupError, TypeError: it is damaged.
     """
-    in_flight, frames = wire.read(path)
+    in_flight, written = wire.read(path)
     reader = _Reader()
-    for frame in frames:
+    for frame in written:
         reader.take(frame)
     return reader.trace(in_flight)
 
@@ -82,11 +68,12 @@ def load(path: Path) -> Trace:
 
 @lru_cache(maxsize=4096)
 def flags_of(letters: str) -> Flags:
-    """What the worker's letters say: ``r``, ``=0;``, ``@12;`` and so on."""
-    said = list(_FLAG.finditer(letters))
-    noticed = {_FLAG_NAMES[flag["name"]]: True for flag in said if flag["name"] in _FLAG_NAMES}
-    numbers = {flag["name"]: int(flag["number"]) for flag in said if flag["number"] is not None}
-    return replace(Flags(**noticed), argument=numbers.get("="), layer=numbers.get("@", 0))
+    """What the worker's letters say.
+
+    Raises:
+        ValueError: they say nothing that is known.
+    """
+    return Flags(**vars(flags.parse(letters)))
 
 
 def failure_of(facts: Mapping[str, Encoded]) -> Failure:
@@ -95,8 +82,8 @@ def failure_of(facts: Mapping[str, Encoded]) -> Failure:
     return Failure(**known | {name: tuple(known[name]) for name in _TUPLES_OF_FAILURES if name in known})
 
 
-def _frames(raw: Iterable[_Fields]) -> tuple[Frame, ...]:
-    return tuple(Frame(*positions[:6]) for positions in raw)
+def _frames(raw: Iterable[frames.TraceFrame]) -> tuple[Frame, ...]:
+    return tuple(Frame(*frame[:6]) for frame in raw)
 
 
 def _about(said: Mapping[str, Encoded]) -> About:
@@ -108,26 +95,11 @@ def _about(said: Mapping[str, Encoded]) -> About:
     return About(**known)
 
 
-class _Call(NamedTuple):
-    """The fields of a ``call`` frame."""
-
-    node: int
-    visit: int
-    part: str
-    api: str
-    inputs: Iterable[Encoded]
-    out: Encoded
-    serials: Iterable[_Fields]
-    written: Iterable[_Fields]
-    flags: str
-    healed: str
-
-
 # -- whole traces ------------------------------------------------------------------------------------------------------
 
 
 class _Reader:
-    """Takes frames in their order; what their parameters are is said in ``worker.observe.recorder``."""
+    """Takes frames in their order; what their places mean is said in ``protocol.frames``."""
 
     def __init__(self) -> None:
         self._places: dict[int, Place] = {}
@@ -167,11 +139,11 @@ class _Reader:
             "handed": self._handed,
         }
 
-    def take(self, frame: _Fields) -> None:
+    def take(self, frame: tuple[Encoded, ...]) -> None:
         """Take one frame; one that only workers read is passed over."""
         taker = self._takers.get(frame[0])
         if taker is not None:
-            taker(*frame[1:])
+            taker(frames.typed(frame))
 
     def trace(self, in_flight: int) -> Trace:
         """All that was taken."""
@@ -195,92 +167,100 @@ class _Reader:
 
     # -- around the calls --------------------------------------------------------------------------------------------
 
-    def _head(self, about: Mapping[str, Encoded]) -> None:
-        self._about = _about(about)
+    def _head(self, frame: frames.About) -> None:
+        self._about = _about(frame.about)
 
-    def _module(self, module: str, path: str, base: int, nodes: Iterable[_Fields]) -> None:
-        for number, node in enumerate(nodes, base):
+    def _module(self, frame: frames.Module) -> None:
+        for number, node in enumerate(frame.nodes, frame.base):
             line, column, end_line, end_column, kind, _, caught, text = node
-            place = Place(module, path, line, column, end_line, end_column, PlaceKind(kind), caught, text)
-            self._places[number] = place
+            self._places[number] = Place(
+                frame.name, frame.path, line, column, end_line, end_column, PlaceKind(kind), caught, text
+            )
 
-    def _value(self, serial: int, version: int, value: Encoded) -> None:
-        self._values[serial, version] = value
+    def _value(self, frame: frames.Value) -> None:
+        self._values[frame.serial, frame.version] = frame.value
 
-    def _outcome(self, how: str, value: Encoded, more: Encoded) -> None:
-        match how:
-            case "finished":
-                self._ending = Finished(value, bool(more))
-            case "parts":
-                self._ending = Parts(value)
-            case "raised":
-                self._ending = Raised(failure_of(value), _frames(more))
-            case "exited":
-                self._ending = Exited(value)
-            case "stopped":
+    def _outcome(self, frame: frames.Outcome) -> None:
+        match EndingKind(frame.how):
+            case EndingKind.FINISHED:
+                self._ending = Finished(frame.value, bool(frame.rest))
+            case EndingKind.PARTS:
+                self._ending = Parts(frame.value)
+            case EndingKind.RAISED:
+                traceback = () if isinstance(frame.rest, bool) else frame.rest
+                self._ending = Raised(failure_of(frame.value), _frames(traceback))
+            case EndingKind.EXITED:
+                self._ending = Exited(frame.value)
+            case EndingKind.STOPPED:
                 self._ending = Stopped()
-            case _:
-                raise ValueError(f"a program cannot end in {how!r}")
+            case EndingKind.DIED:
+                self._ending = Died()
 
-    def _module_names(self, users: Iterable[str], refused: Iterable[_Fields]) -> None:
-        self._users = tuple(users)
-        self._refused = tuple(Refused(module, reason) for module, reason in refused)
+    def _module_names(self, frame: frames.Users) -> None:
+        self._users = tuple(frame.users)
+        self._refused = tuple(Refused(module, reason) for module, reason in frame.refused)
 
-    def _answered(self, node: int, who: str) -> None:
-        self._answers.append(Answer(self._places[node], Answerer(who)))
+    def _answered(self, frame: frames.Answered) -> None:
+        self._answers.append(Answer(self._places[frame.node], Answerer(frame.who)))
 
-    def _part_failed(self, part: str, facts: Mapping[str, Encoded], frames: Iterable[_Fields]) -> None:
-        self._failures.append(PartFailure(part, failure_of(facts), _frames(frames)))
+    def _part_failed(self, frame: frames.ModuleFailed) -> None:
+        self._failures.append(PartFailure(frame.name, failure_of(frame.failure), _frames(frame.frames)))
 
-    def _unmet_calls(self, selectors: Iterable[str]) -> None:
-        self._unmet = tuple(selectors)
+    def _unmet_calls(self, frame: frames.Unmet) -> None:
+        self._unmet = tuple(frame.selectors)
 
-    def _forked(self) -> None:
+    def _forked(self, _: frames.Forked) -> None:
         self._apart.append(Apart.FORKED)
 
-    def _threads(self) -> None:
+    def _threads(self, _: frames.ThreadBegan) -> None:
         self._apart.append(Apart.THREADS)
 
-    def _kernels(self, total: Mapping[str, int], below: Mapping[str, int]) -> None:
-        self._counted = Counted(total, below)
+    def _kernels(self, frame: frames.Counted) -> None:
+        self._counted = Counted(frame.everywhere, frame.below)
 
     # -- the calls ---------------------------------------------------------------------------------------------------
 
-    def _call(self, *fields: Encoded) -> None:
-        call = _Call(*fields)
-        flags = flags_of(call.flags)
+    def _call(self, frame: frames.Called) -> None:
+        flags = flags_of(frame.flags)
         if flags.made_layer:
-            self._known_states[flags.layer] = call.out[2]
+            self._known_states[flags.layer] = LayerValue._make(frame.value).state
         event = Event(
             EventKind.CALL,
-            self._places[call.node],
-            call.visit,
-            call.part,
-            call.api,
-            tuple(call.inputs),
-            call.out,
-            tuple((serial, version) for serial, version in call.serials),
-            tuple(Written(argument, value) for argument, value in call.written),
+            self._places[frame.node],
+            frame.visit,
+            frame.part,
+            frame.api,
+            tuple(frame.inputs),
+            frame.value,
+            tuple((serial, version) for serial, version in frame.serials),
+            tuple(Written(argument, value) for argument, value in frame.written),
             flags,
-            call.healed,
+            frame.healed,
         )
-        self._add(call.node, event)
+        self._add(frame.node, event)
 
-    def _raised(self, node: int, *fields: Encoded) -> None:
-        visit, part, api, inputs, facts, healed = fields
-        failure = failure_of(facts)
-        place = self._places[node]
-        event = Event(EventKind.RAISE, place, visit, part, api, tuple(inputs), healed=healed, failure=failure)
-        self._add(node, event)
+    def _raised(self, frame: frames.Raised) -> None:
+        self._failed(EventKind.RAISE, frame, tuple(frame.inputs))
 
-    def _absent(self, node: int, *fields: Encoded) -> None:
-        visit, part, api, facts, healed = fields
-        failure = failure_of(facts)
-        event = Event(EventKind.ABSENT, self._places[node], visit, part, api, (), healed=healed, failure=failure)
-        self._add(node, event)
+    def _absent(self, frame: frames.Absent) -> None:
+        self._failed(EventKind.ABSENT, frame, ())
 
-    def _handed(self, node: int, visit: int, part: str) -> None:
-        self._add(node, Event(EventKind.HANDED, self._places[node], visit, part, "", (), healed="handed"))
+    def _failed(self, what: EventKind, frame: frames.Raised | frames.Absent, inputs: tuple[Encoded, ...]) -> None:
+        event = Event(
+            what,
+            self._places[frame.node],
+            frame.visit,
+            frame.part,
+            frame.api,
+            inputs,
+            healed=frame.healed,
+            failure=failure_of(frame.failure),
+        )
+        self._add(frame.node, event)
+
+    def _handed(self, frame: frames.Handed) -> None:
+        place = self._places[frame.node]
+        self._add(frame.node, Event(EventKind.HANDED, place, frame.visit, frame.part, "", (), healed="handed"))
 
     def _add(self, node: int, event: Event) -> None:
         """Add an event, with what came before it and is about it."""
@@ -290,24 +270,26 @@ class _Reader:
             event = replace(event, ops=tuple(below or ()), state=state)
         self._events.append(event)
 
-    def _state(self, _node: int, _visit: int, _part: str, state: Encoded, layer: int, training: bool) -> None:
+    def _state(self, frame: frames.LayerState) -> None:
+        state: Encoded = frame.state
         if state is None:  # it is as it was made or written last
-            state = self._known_states.get(layer)
-        self._known_states[layer] = state
-        self._states[layer] = LayerState(state, training)
+            state = self._known_states.get(frame.layer)
+        self._known_states[frame.layer] = state
+        self._states[frame.layer] = LayerState(state, frame.training)
 
-    def _op(self, node: int, name: str, value: Encoded) -> None:
-        self._ops.setdefault(node, []).append(Op(name, value))
+    def _op(self, frame: frames.Op) -> None:
+        self._ops.setdefault(frame.node, []).append(Op(frame.name, frame.value))
 
-    def _gradient(self, node: int, visit: int, part: str, index: int, value: Encoded) -> None:
-        key = EventKey(self._places[node].position, visit, part)
-        self._gradients.setdefault(key, {})[index] = value
+    def _gradient(self, frame: frames.Gradient) -> None:
+        key = EventKey(self._places[frame.node].position, frame.visit, frame.part)
+        self._gradients.setdefault(key, {})[frame.which] = frame.value
 
 
 # -- calls that were made again ----------------------------------------------------------------------------------------
 
 
-class Replayed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Replayed:
     """What the worker says of a call that it made again: which, how it went, the value, and operators below it."""
 
     number: int
@@ -330,17 +312,18 @@ def load_replays(path: Path) -> Replays:
     Raises:
         OSError: the file cannot be read.
     """
-    node, frames = wire.read(path)
-    return Replays(tuple(_replayed(frames)), node - 1 if node else None)
+    node, written = wire.read(path)
+    return Replays(tuple(_replayed(map(frames.typed, written))), node - 1 if node else None)
 
 
-def _replayed(frames: Iterator[_Fields]) -> Iterator[Replayed]:
+def _replayed(written: Iterator[frames.Frame]) -> Iterator[Replayed]:
     ops: list[Op] = []
-    for frame in frames:
-        if frame[0] == "op":
-            _, _, name, value = frame
-            ops.append(Op(name, value))
-        elif frame[0] == "replayed":
-            _, number, how, value = frame
-            yield Replayed(number, how, value, tuple(ops))
-            ops = []
+    for frame in written:
+        match frame:
+            case frames.Op():
+                ops.append(Op(frame.name, frame.value))
+            case frames.Replayed():
+                yield Replayed(frame.number, frame.how, frame.value, tuple(ops))
+                ops = []
+            case _:  # what else a trace holds is not about one call
+                continue
