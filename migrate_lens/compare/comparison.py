@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from migrate_lens.compare.align import in_order, pairs, same_source
 from migrate_lens.compare.divergences import Divergence, diverges
-from migrate_lens.compare.gradients import apart, culprit
+from migrate_lens.compare.gradients import culprit, gradient_divergences
 from migrate_lens.compare.outcome import disagreement, ending_said
 from migrate_lens.model.report import Level, Symptom
 from migrate_lens.model.trace import Died, Ending, Event, Raised, Trace
@@ -79,7 +79,7 @@ def compare(left: Trace, right: Trace) -> Comparison:
     aligned = tuple(pairs(left, right) if by_place else in_order(left, right))
     by_event = (diverges(ours, theirs) for ours, theirs in aligned)
     of_events = [divergence for divergence in by_event if divergence is not None]
-    of_gradients = apart(left, right, aligned)
+    of_gradients = gradient_divergences(left, right, aligned)
     outcome = outcome_difference(left.ending, right.ending)
     return Comparison(left, right, aligned, by_place, (*of_events, *of_gradients), outcome)
 

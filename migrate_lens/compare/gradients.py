@@ -17,7 +17,7 @@ _NO_CALL = (PlaceKind.ATTRIBUTE, PlaceKind.DECORATOR, PlaceKind.SET_ITEM)
 NO_GRADIENTS: Mapping[int, Encoded] = {}
 
 
-def apart(left: Trace, right: Trace, aligned: Sequence[tuple[Event, Event]]) -> Iterator[Divergence]:
+def gradient_divergences(left: Trace, right: Trace, aligned: Sequence[tuple[Event, Event]]) -> Iterator[Divergence]:
     """Results that another gradient reached, the last one made first: it is nearest to where the backward pass began.
 
     One that a gradient reached on the left side alone is told and does not count by itself: the right side may have
@@ -53,7 +53,7 @@ def culprit(want: Trace, got: Trace, seen: EventKey) -> Event | None:
         got: the target's trace.
         seen: the event that showed a gradient that differs; the backward pass before it is looked at.
     """
-    graph = behind(want, seen)
+    graph = graph_behind(want, seen)
     for event in reversed(graph):
         if not _differs_at(event, want, got):
             continue
@@ -64,7 +64,7 @@ def culprit(want: Trace, got: Trace, seen: EventKey) -> Event | None:
     return None
 
 
-def behind(trace: Trace, seen: EventKey) -> list[Event]:
+def graph_behind(trace: Trace, seen: EventKey) -> list[Event]:
     """The events that led to a backward pass, in their order.
 
     It is the event itself, or the last one before it; where a gradient was read, the last one that reaches its tensor.

@@ -13,7 +13,7 @@ from migrate_lens.model.value import references
 _ASKS = frozenset(("stride", "is_contiguous"))
 
 
-def as_layout(soft: Iterable[Divergence], want: Trace, got: Trace) -> list[Divergence]:
+def by_layout_maker(soft: Iterable[Divergence], want: Trace, got: Trace) -> list[Divergence]:
     """Differences of strides, named by what made the tensor; those of values that were handed over are left out."""
     healed = {event.key: event for event in got.events}
     named = []

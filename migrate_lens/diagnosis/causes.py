@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from migrate_lens.compare.blame import near
 from migrate_lens.compare.divergences import IN_PLACE, VIEW, Divergence, divergences
 from migrate_lens.compare.findings import node_name
-from migrate_lens.compare.gradients import BACKWARD, behind, culprit
+from migrate_lens.compare.gradients import BACKWARD, culprit, graph_behind
 from migrate_lens.compare.outcome import disagreement, ending_said, own_frame, recorded
 from migrate_lens.compare.steady import Luck
 from migrate_lens.diagnosis.subject import Subject
 from migrate_lens.model.report import Runtime, Symptom
-from migrate_lens.model.trace import Died, Ending, Event, EventKey, EventKind, Raised, Trace
+from migrate_lens.model.trace import Died, Ending, Event, EventKind, Raised, Trace
 from migrate_lens.model.value import (
     ARRAY,
     SEQUENCES,
@@ -251,16 +251,27 @@ def shown_as_exceptions(
     of_its_own = _same_exception(stopped, ended) or is_unhashable(ended)
     blamed = [] if of_its_own else _blamed(kinds, promoted, natural.trace)
     raised = {id(d): ended for d in blamed}
+    others = [d for d in kinds if id(d) not in raised]
+    raised |= _raised_when_left_in(trial, others, promoted, stopped)
+    return [_shown(d, raised[id(d)]) if id(d) in raised else d for d in kept]
+
+
+def _raised_when_left_in(
+    trial: Trial, kinds: Sequence[Divergence], promoted: Sequence[Divergence], stopped: Ending
+) -> dict[int, Raised]:
+    """By the ``id`` of a difference, the exception that the program ends in when it is left in, and that it causes."""
+    raised: dict[int, Raised] = {}
     end = trial.budget()
-    for group in _groups(d for d in kinds if id(d) not in raised).values():
+    for group in _groups(kinds).values():
         if time.monotonic() > end:
             break
         left_in = trial.leaving_in(group).trace
-        if not isinstance(left_in.ending, Raised) or _same_exception(stopped, left_in.ending):
+        ending = left_in.ending
+        if not isinstance(ending, Raised) or _same_exception(stopped, ending):
             continue
-        ours = _blamed(group, promoted, left_in)
-        raised |= {id(d): left_in.ending for d in group if d in ours}
-    return [_shown(d, raised[id(d)]) if id(d) in raised else d for d in kept]
+        blamed = _blamed(group, promoted, left_in)
+        raised |= {id(d): ending for d in group if d in blamed}
+    return raised
 
 
 def is_unhashable(ending: Ending) -> bool:
@@ -311,15 +322,20 @@ def named_by_backward(trial: Trial, kept: list[Divergence]) -> list[Divergence]:
         # No gradient came out of a backward pass that raised: that each of them is missing is the same gap.
         kept = [d for d in kept if not _gradient_missing(d)]
     kept = _gradients_by_fault(trial, kept)
-    raised = [d for d in kept if _raises_in_backward(d)]
-    failed = {d.want.key for d in raised}
-    follow_on = [d for d in raised if _through(trial.base.trace, d, failed)]
-    kept = [d for d in kept if d not in follow_on]
-    for divergence in raised:
-        event = None if divergence in follow_on else _raising(trial, divergence)
-        if event is not None:
-            kept = [_moved(d, event) if d is divergence else d for d in kept]
-    return kept
+    follow_on = _follow_on(trial.base.trace, [d for d in kept if _raises_in_backward(d)])
+    named = []
+    for divergence in kept:
+        if divergence in follow_on:
+            continue
+        event = _raising(trial, divergence) if _raises_in_backward(divergence) else None
+        named.append(divergence if event is None else _moved(divergence, event))
+    return named
+
+
+def _follow_on(trace: Trace, raised: list[Divergence]) -> list[Divergence]:
+    """Those of the backward passes that go through the result of one that raised before: there is no graph there."""
+    failed = {divergence.want.key for divergence in raised}
+    return [d for d in raised if any(event.key in failed for event in graph_behind(trace, d.want.key))]
 
 
 def _raises_in_backward(divergence: Divergence) -> bool:
@@ -330,11 +346,6 @@ def _raises_in_backward(divergence: Divergence) -> bool:
 def _gradient_missing(divergence: Divergence) -> bool:
     """Whether there is no gradient to be read where torch has one."""
     return divergence.symptom is Symptom.GRADIENT and divergence.got.value is None and divergence.got.failure is None
-
-
-def _through(trace: Trace, divergence: Divergence, failed: set[EventKey]) -> bool:
-    """Whether a backward pass goes through the result of one that raised before: there is no graph behind that."""
-    return any(event.key in failed for event in behind(trace, divergence.want.key))
 
 
 def _gradients_by_fault(trial: Trial, kept: list[Divergence]) -> list[Divergence]:

@@ -7,7 +7,7 @@ is, does something else in silence. One difference alone is the reason by itself
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from migrate_lens.compare.divergences import Divergence
@@ -40,19 +40,25 @@ def with_effect_on_result(
     if not trial.agrees(healed):
         return list(findings)
     nodes = {finding.key: _nodes(finding.key, kept) for finding in findings}
-    everything = {node_name(event.place) for event in trial.base.trace.events}
-    told: list[Finding] = []
     end = trial.budget()
+    told: list[Finding] = []
     for number, finding in enumerate(findings):
-        mine = nodes[finding.key]
-        if not mine or number >= _TRIALS or time.monotonic() > end:
+        if not nodes[finding.key] or number >= _TRIALS or time.monotonic() > end:
             told.append(finding)
-            continue
-        others = {name for key, names in nodes.items() if key != finding.key for name in names}
-        # What follows from this difference is left in too: only the other gaps' calls get torch's result.
-        run = trial.healed(spare=sorted(everything - others | mine))
-        told.append(_told(finding, isinstance(run.trace.ending, Finished) and not trial.agrees(run)))
+        else:
+            told.append(_told(finding, _reaches_alone(trial, finding.key, nodes)))
     return told
+
+
+def _reaches_alone(trial: Trial, key: Key, nodes: Mapping[Key, set[str]]) -> bool:
+    """Whether the program ends well with another result when one gap is left in alone.
+
+    What follows from it is left in too: only the other gaps' calls get torch's result.
+    """
+    everything = {node_name(event.place) for event in trial.base.trace.events}
+    others = set[str]().union(*(names for other, names in nodes.items() if other != key))
+    run = trial.healed(spare=sorted(everything - others | nodes[key]))
+    return isinstance(run.trace.ending, Finished) and not trial.agrees(run)
 
 
 def _in_silence(base: Run, natural: Run) -> bool:

@@ -15,7 +15,7 @@ from migrate_lens.compare.align import counts
 from migrate_lens.compare.blame import UNEXPLAINED, blame
 from migrate_lens.compare.divergences import Divergence, divergences
 from migrate_lens.compare.findings import api_of, collect, first_divergence, node_name, site_at, site_of
-from migrate_lens.compare.layout import as_layout
+from migrate_lens.compare.layout import by_layout_maker
 from migrate_lens.compare.outcome import disagreement, ending_said
 from migrate_lens.compare.scope import leaks
 from migrate_lens.compare.steady import Luck, luck
@@ -63,7 +63,7 @@ class Investigation:
         summary: how far the traces went; None where the target did not run.
         first: the first divergence.
         base: torch's run.
-        notes: what a person should know about how this was found.
+        notes: what a person should know about how this came about.
         baseline_failed: whether the probe does not run under torch, which ends a diagnosis.
     """
 
@@ -278,7 +278,7 @@ class _Healed:
 
 
 def _everything(sides: _Sides) -> tuple[tuple[Finding, ...], TraceSummary]:
-    """All gaps, each judged on inputs equal to torch's; and how far the run came that found them."""
+    """All gaps, each judged on inputs equal to torch's; and how far the run came in which they were met."""
     subject = sides.subject
     healed = _keep_going(sides)
     early: tuple[Finding, ...] = ()
@@ -306,7 +306,7 @@ def _that_count(trial: Trial, sides: _Sides, healed: _Healed) -> tuple[list[Dive
     """The differences that count, as they show; and those of them that count since the outcome depends on them."""
     met = list(divergences(sides.base.trace, healed.run.trace, sides.own.events))
     hard = [divergence for divergence in met if divergence.hard]
-    soft = as_layout((d for d in met if not d.hard), sides.base.trace, healed.run.trace)
+    soft = by_layout_maker((d for d in met if not d.hard), sides.base.trace, healed.run.trace)
     explained = bool(hard or healed.deaths)
     outcomes = Outcomes(sides.differs, healed.after, healed.run.trace.ending, explained)
     promoted = outcome_depends_on(trial, soft, outcomes)

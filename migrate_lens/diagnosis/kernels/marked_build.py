@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +28,7 @@ from migrate_lens.native.units import flags
 HEADER = Path(__file__).with_name("kernel_trace.h")
 UNITS = 4
 ROUNDS = 4
+_OBJECTS = (".o", ".obj")
 _QUICK = ("-O0", "-g0", "-w")
 _NAMESPACES = "".join(f', "{name}::"' for name in TARGET.namespaces)
 MARKING = (f"-DMIGRATE_LENS_TARGET_NAMESPACES={_NAMESPACES}", "-include", str(HEADER))
@@ -282,22 +283,32 @@ def _linked(side: _Side, units: Sequence[str], end: float) -> str:
     shutil.copytree(side.build.target, side.installed, symlinks=True)
     objects = {side.calls[unit].output: side.object(unit) for unit in units}
     linked = 0
-    for call in side.build.compiles:
-        if not call.links or call.output is None or call.returncode != 0:
-            continue
-        inputs = {Path(os.path.normpath(call.cwd / arg)): arg for arg in call.args if arg.endswith((".o", ".obj"))}
+    for call, output in _links(side.build):
+        inputs = {Path(os.path.normpath(call.cwd / arg)): arg for arg in call.args if arg.endswith(_OBJECTS)}
         mine = {arg: str(objects[path]) for path, arg in inputs.items() if path in objects}
-        place = _installed(call.output, side.installed) if mine else None
+        place = _installed(output, side.installed) if mine else None
         if place is None:
             continue
         gone = {path: arg for path, arg in inputs.items() if arg not in mine and not path.exists()}
-        replaced = mine | _made_again(side, gone, end)
-        args = [replaced.get(arg, arg) for arg in call.args]
-        args[args.index("-o") + 1] = str(place)
-        if not _run([*call.command, *args], call, end).ok:
+        argv = _link_command(call, place, mine | _made_again(side, gone, end))
+        if not _run(argv, call, end).ok:
             return f"{place.name} does not link with marks"
         linked += 1
     return "" if linked else "no library that was linked of the marked units is installed"
+
+
+def _links(build: BuildRun) -> Iterator[tuple[CompilerCall, Path]]:
+    """The build's links that went well, and what each of them made."""
+    for call in build.compiles:
+        if call.links and call.output is not None and call.returncode == 0:
+            yield call, call.output
+
+
+def _link_command(call: CompilerCall, place: Path, replaced: Mapping[str, str]) -> list[str]:
+    """A link of the build, with other objects in place of some, to another place."""
+    args = [replaced.get(arg, arg) for arg in call.args]
+    args[args.index("-o") + 1] = str(place)
+    return [*call.command, *args]
 
 
 def _made_again(side: _Side, gone: Mapping[Path, str], end: float) -> dict[str, str]:
