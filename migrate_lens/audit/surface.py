@@ -189,7 +189,8 @@ def write(file: Path, document: dict[str, Any]) -> None:
 
 def tool_stamp() -> str:
     """Changes when the asking itself changes."""
-    stats = [Path(path).stat() for path in (WORKER, headers.__file__, __file__)]
+    sides = sorted(WORKER.parents[1].glob("backends/*/surface.py"))
+    stats = [Path(path).stat() for path in (*map(str, (WORKER, *sides)), headers.__file__, __file__)]
     return f"{sum(int(stat.st_mtime) ^ stat.st_size for stat in stats):x}"
 
 

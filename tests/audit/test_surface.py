@@ -13,7 +13,8 @@ from audit_samples import DOCUMENT
 from migrate_lens.audit import surface
 from migrate_lens.audit.surface import Surface
 from migrate_lens.model.errors import RuntimeUnavailable, StateError
-from migrate_lens.worker.run import surface as worker
+from migrate_lens.worker.backends.paddle import surface as paddle_side
+from migrate_lens.worker.backends.torch import surface as torch_side
 
 # Each was tried by hand in both frameworks. Names are torch's; a later Paddle may close a gap: then this list says so.
 PRESENT = ["torch.add", "torch.nn.Linear", "torch.Tensor.view", "torch.nn.functional.gelu", "torch.Tensor.size"]
@@ -115,8 +116,8 @@ def test_an_interpreter_that_cannot_be_run_is_an_error(tmp_path: Path) -> None:
 def test_a_stand_in_that_warns_is_fake() -> None:
     space: dict[str, object] = {}
     exec("def stand_in():\n    warning_about_fake_interface('x')\n", space)
-    assert worker.is_fake(space["stand_in"])
-    assert not worker.is_fake(lambda: None)
+    assert paddle_side.is_fake(space["stand_in"])
+    assert not paddle_side.is_fake(lambda: None)
 
 
 def test_a_keyword_is_asked_without_running_the_body() -> None:
@@ -125,8 +126,8 @@ def test_a_keyword_is_asked_without_running_the_body() -> None:
     def strict(dim: int = 0) -> None:
         ran.append(dim)
 
-    assert worker.ask_keyword(strict, "dim") is None
-    assert worker.ask_keyword(strict, "axis") is True
+    assert paddle_side.ask_keyword(strict, "dim") is None
+    assert paddle_side.ask_keyword(strict, "axis") is True
     assert ran == []
 
 
@@ -134,7 +135,7 @@ def test_signatures_are_read_from_documentation() -> None:
     def add() -> None:
         """add(input, other, *, alpha=1, out=None) -> Tensor"""
 
-    assert worker.documented(add) == (["input", "other", "*", "alpha", "out"], "Tensor")
+    assert torch_side.documented(add) == (["input", "other", "*", "alpha", "out"], "Tensor")
 
 
 def test_what_is_merged_keeps_absent_names_absent() -> None:

@@ -163,6 +163,11 @@ class _Rewriter(ast.NodeTransformer):
                 return self._with_arguments_visited(node)
         if isinstance(func, ast.Attribute) and not syntax.mangled(func.attr):
             return self._method(node, func)
+        return self._plain_call(node)
+
+    def _plain_call(self, node: ast.Call) -> ast.expr:
+        """A call of anything but an attribute."""
+        func = node.func
         name = (self._origin(func.id) or func.id) if isinstance(func, ast.Name) else ""
         return self._call(CALL, node, [self._number(node, places.CALL, name), self.visit(func)])
 

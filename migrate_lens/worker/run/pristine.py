@@ -1,7 +1,7 @@
 """A clean interpreter: a framework imported, nothing else, jobs in as JSON lines; each runs in a fork, its fate out.
 
 Run by path, in an interpreter that need not have migrate-lens installed. A fork of it is what a fresh interpreter is
-after the first line of a reproduction, `import torch` or `import paddle`, and it lives on as that interpreter would: a
+after the first line of a reproduction, `import torch` or the target's, and it lives on as that interpreter would: a
 program's exit, its traceback and the end of the interpreter are Python's own.
 
 On the first line out it says whether it may be forked: a framework built for a GPU may not be, once it is loaded.
@@ -18,6 +18,7 @@ import sys
 import tempfile
 import types
 from collections.abc import Callable, Sequence
+from typing import Any
 
 _PR_SET_PDEATHSIG = 1
 _MUCH = 1 << 20  # bytes of what an import says
@@ -28,7 +29,7 @@ def main(family: str) -> None:
     """Serve jobs until the pipe closes; in a fork, be the program.
 
     Args:
-        family: ``torch`` or ``paddle``.
+        family: what the framework is imported as.
     """
     out, commands = os.dup(1), os.fdopen(os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
@@ -55,9 +56,14 @@ def _load(family: str) -> bool:
         return False  # a fresh interpreter will say so
     sys.stdout.flush()
     sys.stderr.flush()
-    if family == "torch":
-        return not (framework.version.cuda or framework.version.hip)
-    return not (framework.is_compiled_with_cuda() or framework.is_compiled_with_xpu())
+    return not _built_for_gpu(framework)
+
+
+def _built_for_gpu(framework: Any) -> bool:
+    """Whether a framework was built for a GPU, as it says itself: by functions, or by its version."""
+    if hasattr(framework, "is_compiled_with_cuda"):
+        return bool(framework.is_compiled_with_cuda() or framework.is_compiled_with_xpu())
+    return bool(framework.version.cuda or framework.version.hip)
 
 
 def _say(out: int, message: dict[str, object]) -> None:
