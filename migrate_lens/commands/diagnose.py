@@ -15,8 +15,10 @@ from migrate_lens import native as ladder
 from migrate_lens.classify import classify, load_rules
 from migrate_lens.config import Options
 from migrate_lens.diagnosis.investigate import Investigation, baseline, investigate
-from migrate_lens.diagnosis.kernels.pin import Kernels
-from migrate_lens.diagnosis.lower_operators import beneath
+from migrate_lens.diagnosis.kernels.construct_at_fault import KernelSearch
+from migrate_lens.diagnosis.kernels.marked_build import Builds
+from migrate_lens.diagnosis.lower_operators import with_lower_operators
+from migrate_lens.diagnosis.subject import Baseline, Subject
 from migrate_lens.discovery.discover import discover
 from migrate_lens.model.progress import Progress
 from migrate_lens.model.report import (
@@ -36,6 +38,7 @@ from migrate_lens.model.report import (
     Symptom,
     TraceSummary,
 )  # fmt: skip
+from migrate_lens.model.trace import PASSED, Parts
 from migrate_lens.runs.bench import Bench, Run, Setting
 from migrate_lens.runs.worker import Worker
 from migrate_lens.state import TRACES, cache_folder, waiting, write
@@ -114,7 +117,7 @@ class _Climb:
     notes: list[str] = field(default_factory=list)
     bases: list[tuple[Probe, Run]] = field(default_factory=list)
     first: FirstDivergence | None = None
-    kernels: Kernels | None = None
+    kernels: KernelSearch | None = None
     setting: Setting = field(init=False)
     jit: ladder.JustInTime | None = None
 
@@ -163,7 +166,8 @@ class _Climb:
         self.notes.extend([*theirs.notes, *report.notes])
         self._installed(ours.target, theirs.target)
         names = frozenset(_extensions(ours.target))
-        self.kernels = Kernels(ours, theirs, self.bench, self.folder, options.timeout, self.progress, names)
+        builds = Builds(ours, theirs)
+        self.kernels = KernelSearch(builds, self.bench, self.folder, options.timeout, self.progress, names)
         if not theirs.passed and not report.findings:
             self.findings.append(_unexplained(theirs.result))
         return True
@@ -224,41 +228,36 @@ class _Climb:
     def _climb_to(self, stage: Stage, probe: Probe, *, given: bool) -> bool:
         """One probe on both sides; whether it runs under torch."""
         self.progress(f"{stage}: {probe.spec} under torch")
-        run, result, observed = baseline(self.bench, self.setting, stage, probe)
-        failed = _parts_failed(run)
+        base = baseline(Subject(self.bench, self.setting, stage, probe))
+        result = base.result
+        failed = _parts_failed(base.run)
         if result.outcome is Outcome.PASSED and probe.kind is ProbeKind.IMPORTS and failed:
             self.skipped.extend(Skipped(name, f"does not import under torch: {fate}") for name, fate in failed.items())
             probe = replace(probe, modules=tuple(m for m in probe.modules if m not in failed))
             if not probe.modules:
                 result = replace(result, outcome=Outcome.FAILED, detail=self.skipped[-1].reason)
             else:
-                run, result, observed = baseline(self.bench, self.setting, stage, probe)
+                base = baseline(Subject(self.bench, self.setting, stage, probe))
+                result = base.result
         if result.outcome is not Outcome.PASSED and not given:
             self.skipped.append(Skipped(probe.spec, f"does not run under torch: {result.detail}"))
             return False
         self.stages.append(result)
         if result.outcome is not Outcome.PASSED:
             return False
-        self._compare(stage, probe, run, observed)
+        self._compare(stage, probe, base)
         return True
 
-    def _compare(self, stage: Stage, probe: Probe, run: Run, observed: bool) -> None:
-        self.setting = replace(self.setting, scope=self.options.scope or self._scope(run))
-        done = investigate(
-            self.bench,
-            self.setting,
-            stage,
-            probe,
-            run,
-            observed,
-            self.progress,
-            stop_at_first=self.options.stop_at_first,
-        )
-        done = replace(done, findings=beneath(self.bench, self.setting, done.base.trace, done.findings))
+    def _compare(self, stage: Stage, probe: Probe, base: Baseline) -> None:
+        self.setting = replace(self.setting, scope=self.options.scope or self._scope(base.run))
+        subject = Subject(self.bench, self.setting, stage, probe)
+        done = investigate(subject, base, self.progress, stop_at_first=self.options.stop_at_first)
+        findings = with_lower_operators(self.bench, self.setting, done.base.trace, done.findings)
+        done = replace(done, findings=findings)
         self.bases.append((probe, done.base))
         if self.kernels is not None and not self.options.stop_at_first:
-            done = replace(done, findings=self.kernels.pinned(self.setting, probe, done.findings))
-        self._take(done, run)
+            done = replace(done, findings=self.kernels.with_constructs(self.setting, probe, done.findings))
+        self._take(done, base.run)
 
     def _scope(self, run: Run) -> tuple[str, ...]:
         """The library's own packages, and the packages that were seen to import torch."""
@@ -268,7 +267,7 @@ class _Climb:
     def _take(self, done: Investigation, run: Run) -> None:
         self.stages.extend(done.stages)
         self.notes.extend(done.notes)
-        self.skipped.extend(Skipped(name, f"not observed: {why}") for name, why in run.trace.refused)
+        self.skipped.extend(Skipped(r.module, f"not observed: {r.reason}") for r in run.trace.refused)
         self.first = self.first or done.first
         if done.summary is not None:
             self.traces.append(done.summary)
@@ -330,7 +329,7 @@ def _extensions(target: Path | None) -> set[str]:
 
 def _parts_failed(run: Run) -> dict[str, str]:
     ending = run.trace.ending
-    return {n: fate for n, fate in ending.value.items() if fate != "passed"} if ending.how == "parts" else {}
+    return {n: fate for n, fate in ending.fates.items() if fate != PASSED} if isinstance(ending, Parts) else {}
 
 
 def _of_unbuilt(finding: Finding, unbuilt: tuple[str, ...]) -> bool:

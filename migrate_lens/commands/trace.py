@@ -20,7 +20,7 @@ from migrate_lens.model.value import SCALARS, Encoded, tensors
 from migrate_lens.protocol.journal import is_trace
 from migrate_lens.protocol.selector import Counter, parse
 from migrate_lens.runs.bench import Steering
-from migrate_lens.runs.replay import CANNOT, UNPREPARED, Became, Judged, Replayer, alone, disagrees, replayable
+from migrate_lens.runs.replay import Became, Judged, Remade, Replayer, Verdict, alone, disagrees, replayable
 from migrate_lens.runs.request import TraceRequest, workers
 from migrate_lens.runs.store import load
 from migrate_lens.runs.tracer import Tracer, Validation
@@ -263,7 +263,7 @@ def replay(trace: Trace, call: str, asked: TraceRequest, progress: Progress) -> 
     """
     wanted = numbers(trace, call)
     able, unable = replayable(trace, wanted)
-    home = Runtime(trace.about.get("runtime", "torch"))
+    home = trace.about.runtime or Runtime.TORCH
     other = Runtime.TARGET_GLOBAL if home is Runtime.TORCH else Runtime.TORCH
     sides: dict[Runtime, dict[int, Became]] = {home: {}, other: {}}
     if able:
@@ -290,15 +290,15 @@ def _nothing(asked: TraceRequest) -> Library:
 
 def _judged(number: int, event: Event, cannot: str, home: Runtime, sides: dict[Runtime, dict[int, Became]]) -> Judged:
     if cannot:
-        return Judged(number, event, cannot, (), (), "cannot")
+        return Judged(number, event, cannot, (), (), Verdict.CANNOT)
     became = tuple((runtime, done[number]) for runtime, done in sides.items())
-    reasons = [b.reason for r, b in became if b.how == CANNOT or (b.how == UNPREPARED and r is home)]
+    reasons = [b.reason for r, b in became if b.how is Remade.CANNOT or (b.how is Remade.UNPREPARED and r is home)]
     if reasons:
-        return Judged(number, event, reasons[0], became, (), "cannot")
+        return Judged(number, event, reasons[0], became, (), Verdict.CANNOT)
     found = ((runtime, disagrees(event, b)) for runtime, b in became)
     differs = tuple((runtime, d) for runtime, d in found if d is not None)
     at_home = any(runtime is home for runtime, _ in differs)
-    verdict = "not reproduced" if at_home else "operator" if differs else "inputs"
+    verdict = Verdict.NOT_REPRODUCED if at_home else Verdict.OPERATOR if differs else Verdict.INPUTS
     return Judged(number, event, "", became, differs, verdict)
 
 

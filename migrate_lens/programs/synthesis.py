@@ -116,7 +116,7 @@ def _resolved(value: Encoded, record: ProbeRecord) -> Encoded:
 def _made(name: str, record: ProbeRecord) -> Encoded:
     """A layer, as the program made one of its class."""
     for event in record.trace.events:
-        if event.api == name and "k" in event.flags:
+        if event.api == name and event.flags.made_layer:
             options = (option for option in arguments(event, record) if tag(option.value) != SPELLED)
             return Spelled(SPELLED, f"{name}({', '.join(map(_option, options))})")
     raise Unwritable(f"nothing is known of how a {name} was made")
@@ -272,8 +272,8 @@ def _as_method(call: _Call) -> Iterator[Draft]:
 def _by_api(call: _Call, record: ProbeRecord) -> Iterator[Draft]:
     """The call under the name that torch documents; a layer that was made before is not called by it."""
     api = call.event.api
-    makes = "k" in call.event.flags
-    was_made = any(event.api == api and "k" in event.flags for event in record.trace.events)
+    makes = call.event.flags.made_layer
+    was_made = any(event.api == api and event.flags.made_layer for event in record.trace.events)
     if not api.startswith("torch.Tensor.") and (makes or not was_made):
         yield call.draft((f"import {api.rpartition('.')[0]}",), api)
 
@@ -288,7 +288,7 @@ def _written_to(event: Event, given: tuple[Argument, ...]) -> list[Argument]:
 
 def _layer(call: _Call, record: ProbeRecord) -> Iterator[Draft]:
     """A layer is made as the program made one of its class, then called; with plain weights if its own are random."""
-    if "k" in call.event.flags:
+    if call.event.flags.made_layer:
         return
     for options in _options(call.event.api, record):
         make = Step(StepForm.CALL, call.event.api, "m", options)
@@ -301,7 +301,7 @@ def _options(api: str, record: ProbeRecord) -> list[tuple[Argument, ...]]:
     """With what the program made layers of a class: the first few ways that differ."""
     ways: list[tuple[Argument, ...]] = []
     for event in record.trace.events:
-        if event.api != api or "k" not in event.flags:
+        if event.api != api or not event.flags.made_layer:
             continue
         try:
             options = arguments(event, record)

@@ -10,7 +10,7 @@ from typing import Any
 from migrate_lens.compare.comparison import Comparison
 from migrate_lens.compare.divergences import Divergence
 from migrate_lens.doctor.examine import Health
-from migrate_lens.model.trace import Event, Trace
+from migrate_lens.model.trace import Event, Raised, Trace
 from migrate_lens.model.value import describe, tag
 from migrate_lens.runs.limits import Limit
 from migrate_lens.runs.replay import Judged
@@ -22,7 +22,7 @@ SCHEMA = 1
 def trace(found: Trace, limits: Sequence[Limit], validation: Validation | None) -> str:
     """A whole trace, one object a call; values are described, not written out."""
     document = {
-        "schema": SCHEMA, "about": dict(found.about), "outcome": _outcome(found),
+        "schema": SCHEMA, "about": found.about.as_json(), "outcome": _outcome(found),
         "calls": [_call(n, e) | _gradients(found, e) for n, e in enumerate(found.events, 1)],
         "limits": [{"code": x.code, "said": x.said, "remedy": x.remedy} for x in limits],
         "validation": _validation(validation),
@@ -35,7 +35,7 @@ def comparison(found: Comparison) -> str:
     ours, theirs = ({id(e): n for n, e in enumerate(t.events, 1)} for t in (found.left, found.right))
     fault = found.backward_at_fault
     document = {
-        "schema": SCHEMA, "left": dict(found.left.about), "right": dict(found.right.about), "same": found.same,
+        "schema": SCHEMA, "left": found.left.about.as_json(), "right": found.right.about.as_json(), "same": found.same,
         "calls": [len(found.left.events), len(found.right.events)], "aligned": len(found.aligned),
         "by": "place" if found.by_place else "sequence",
         "divergences": [_divergence(d, ours[id(d.want)], theirs[id(d.got)]) for d in found.divergences],
@@ -70,17 +70,20 @@ def _validation(validation: Validation | None) -> dict[str, Any] | None:
 
 def _outcome(found: Trace) -> dict[str, Any]:
     ending = found.ending
-    said = ending.value["types"][0] if ending.how == "raised" else describe(ending.value) if ending.has_value else ""
+    if isinstance(ending, Raised):
+        return {"how": ending.how, "said": ending.failure.type}
+    said = describe(ending.value) if ending.has_value else ""
     return {"how": ending.how, "said": said}
 
 
 def _call(number: int, event: Event) -> dict[str, Any]:
     value = event.value
     tensor = {"dtype": value[1], "shape": list(value[2])} if event.what == "call" and tag(value) == "T" else {}
+    result = describe(value) if event.returned else event.failure and event.failure.type
     return {
         "call": number, "api": event.api, "what": event.what, "path": event.place.path, "line": event.place.line,
         "visit": event.visit, "text": event.place.text, **tensor,
-        "result": describe(value) if event.what == "call" else value and value["types"][0], "handed": event.healed,
+        "result": result, "handed": event.healed,
         "ops": [[op.name, describe(op.value)] for op in event.ops],
     }  # fmt: skip
 

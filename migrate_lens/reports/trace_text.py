@@ -26,9 +26,9 @@ _LEAST_TIMES = 3
 def trace(found: Trace, where: str, limits: Sequence[Limit], validation: Validation | None) -> str:
     """What a trace is of, its calls, how its program ended, what it does not hold, and whether it can be believed."""
     about = found.about
-    side = f"{about.get('framework', '?')} {about.get('version', '')} ({about.get('runtime', '?')})"
+    side = f"{about.framework or '?'} {about.version or ''} ({about.runtime or '?'})"
     kept = f", kept in {where}" if where else ""
-    lines = [f"{clean(str(about.get('spec', '')))} under {side}: {count(len(found.events), 'call')}{kept}", ""]
+    lines = [f"{clean(about.spec or '')} under {side}: {count(len(found.events), 'call')}{kept}", ""]
     lines += [*_calls(found), "", f"outcome: {clean(ending_said(found.ending))}"]
     if found.ending.how == "died" and found.in_flight is not None:
         lines.append(f"in flight: {clean(found.in_flight.text)}")
@@ -41,9 +41,7 @@ def trace(found: Trace, where: str, limits: Sequence[Limit], validation: Validat
 
 def comparison(found: Comparison) -> str:
     """Two traces side by side: what differs, where it began, and what only one of them has."""
-    left, right = (
-        f"{t.about.get('runtime', '?')} {t.about.get('version', '')}".strip() for t in (found.left, found.right)
-    )
+    left, right = (f"{t.about.runtime or '?'} {t.about.version or ''}".strip() for t in (found.left, found.right))
     by = "by place" if found.by_place else "by order of names, since they are of two sources"
     lines = [
         f"A: {left}, {count(len(found.left.events), 'call')}",
@@ -169,7 +167,7 @@ def _loop(marks: Sequence[Hashable], at: int) -> tuple[int, int]:
 
 
 def _mark(event: Event) -> Hashable:
-    return (event.key[:6], event.part, event.what, event.api, repr(_shape(event)))
+    return (event.place.position, event.part, event.what, event.api, repr(_shape(event)))
 
 
 def _shape(event: Event) -> object:
@@ -184,9 +182,9 @@ def _line(number: int, event: Event, width: int) -> str:
 
 def came(event: Event) -> str:
     """What came of a call."""
-    if event.what in ("raise", "absent"):
-        message = next(iter(event.value["message"].splitlines()), "")
-        return clean(f"raises {event.value['types'][0]}: {message}")[:100]
+    if event.failure is not None:
+        message = next(iter(event.failure.message.splitlines()), "")
+        return clean(f"raises {event.failure.type}: {message}")[:100]
     return clean(describe(event.value))
 
 

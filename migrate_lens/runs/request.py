@@ -1,4 +1,8 @@
-"""What a trace is asked to be of, and the workers that it needs."""
+"""What a user asks for: what a trace is to be of, and the workers that it needs.
+
+From a ``TraceRequest`` come the bench, a ``Setting`` (its scope and limits), and with its ``Steering`` the
+``RunRequest`` of each run (see ``runs.bench``).
+"""
 
 from __future__ import annotations
 
@@ -22,8 +26,8 @@ class TraceRequest:
         folder: where a program that is no file is looked for.
         runtime: where it runs.
         torch_python: interpreter of the torch side.
-        paddle_python: interpreter of the Paddle side.
-        scope: where Paddle answers; empty means the program's own modules.
+        paddle_python: interpreter of the target's side.
+        scope: where the target answers; empty means the program's own modules.
         timeout: seconds that the run may take.
         steering: what is recorded, and done at chosen calls.
         like: a trace of the same program, whose random draws and parameters this run gets.

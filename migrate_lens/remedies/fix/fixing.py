@@ -69,7 +69,7 @@ def find(
     """
     places = _at_sites(gap, records)
     if gap.symptom in (Symptom.MISSING_API, Symptom.MISSING_ARGUMENT):
-        made = [place for place in places if "k" in place.event.flags]
+        made = [place for place in places if place.event.flags.made_layer]
         places = made or places  # it is the class that is missing, not its calls
     if not places:
         return NoReplacement("no recorded call stands at a site of it")

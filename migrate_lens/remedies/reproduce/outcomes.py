@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from migrate_lens.model.report import Symptom
-from migrate_lens.model.trace import Ending
+from migrate_lens.model.trace import Raised
 from migrate_lens.model.value import Encoded, difference, tag
 from migrate_lens.remedies.lab import Trial
 
@@ -51,15 +51,15 @@ def sign(trial: Trial, *, values: bool = True) -> Sign | None:
     torch, paddle = trial.torch, trial.paddle
     if torch.fate:
         return None
-    if torch.ending.how == "raised":
-        return Sign(How.ACCEPTS, torch.ending.value["types"][0]) if paddle.finished else None
+    if isinstance(torch.ending, Raised):
+        return Sign(How.ACCEPTS, torch.ending.failure.type) if paddle.finished else None
     if torch.ending.how != "finished":
         return None
     if paddle.fate == "timeout":
         return Sign(How.HANGS, "timeout")
     if paddle.fate:
         return Sign(How.DIES, paddle.fate)
-    if paddle.ending.how == "raised":
+    if isinstance(paddle.ending, Raised):
         return raised(paddle.ending)
     if paddle.ending.how != "finished":
         return Sign(How.DIES, f"exit {paddle.ending.value}")
@@ -67,13 +67,13 @@ def sign(trial: Trial, *, values: bool = True) -> Sign | None:
     return Sign(How.DIFFERS, aspect) if aspect else None
 
 
-def raised(ending: Ending) -> Sign:
+def raised(ending: Raised) -> Sign:
     """The sign of an exception: its type, where the framework raised it, and the names that it quotes."""
-    failure = ending.value
-    where = _LINE.sub("", failure["where"])
-    first_line = next(iter(failure["message"].splitlines()), "")
+    failure = ending.failure
+    where = _LINE.sub("", failure.where)
+    first_line = next(iter(failure.message.splitlines()), "")
     quoted = _QUOTED.findall(first_line)[:_NAMED]
-    return Sign(How.RAISES, failure["types"][0], (where if "/" in where else "", failure["missing"], *quoted))
+    return Sign(How.RAISES, failure.type, (where if "/" in where else "", failure.missing, *quoted))
 
 
 def _differs(want: Encoded, got: Encoded, values: bool) -> str:

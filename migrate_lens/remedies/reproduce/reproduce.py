@@ -14,7 +14,7 @@ from functools import partial
 from itertools import islice
 
 from migrate_lens.model.report import Gap, Key, Symptom
-from migrate_lens.model.trace import Event
+from migrate_lens.model.trace import Event, Raised
 from migrate_lens.model.value import LIST, Encoded, difference, tag
 from migrate_lens.programs.drafts import Draft, Text, write
 from migrate_lens.programs.large import plain_large
@@ -347,10 +347,10 @@ def _as_expected(failure: Sign, wanted: Sign) -> bool:
 
 def _matches(trial: Trial, gap: Gap) -> bool:
     """Whether Paddle raised what the diagnosis saw."""
-    failure = trial.paddle.ending.value
-    if failure["types"][0] != gap.exception:
+    ending = trial.paddle.ending
+    if not isinstance(ending, Raised) or ending.failure.type != gap.exception:
         return False
-    line = next((text.strip() for text in failure["message"].splitlines() if text.strip()), "")
+    line = ending.failure.first_line
     return line[:40] in gap.actual or _names(line) <= _names(gap.actual)
 
 

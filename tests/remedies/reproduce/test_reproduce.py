@@ -75,12 +75,12 @@ def test_a_missing_name_needs_no_assertion_to_fail() -> None:
 
 
 def test_a_hang_ends_itself() -> None:
-    from migrate_lens.model.trace import Ending
+    from migrate_lens.model.trace import Died
     from migrate_lens.remedies.lab import Side
 
     def answer(source: str) -> Trial:
         fate = "SIGALRM" if "signal.alarm" in source else "timeout"
-        return Trial(finished(1), Side(Ending("died", None), fate))
+        return Trial(finished(1), Side(Died(), fate))
 
     case = gap("torch.f", "timeout", sites=(), actual="does not return")
     made = reproduce(
