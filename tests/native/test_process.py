@@ -77,7 +77,7 @@ def test_short_output_is_kept_whole() -> None:
 def test_nothing_is_left_when_the_driver_ends_early(tmp_path: Path, how: signal.Signals) -> None:
     root = Path(__file__).resolve().parents[2]
     program = (
-        "import os, pathlib; from migrate_lens.ladder.process import run_bounded\n"
+        "import os, pathlib; from migrate_lens.native.process import run_bounded\n"
         f"run_bounded(['/bin/sh', '-c', 'echo $$ > {tmp_path}/child; exec sleep 60'],"
         " cwd=pathlib.Path('.'), env=os.environ, timeout=60)"
     )

@@ -18,7 +18,7 @@ from migrate_lens.model import report as model
 from migrate_lens.model.report import FirstDivergence, Gap, Outcome, Report, Runtime, Stage
 from migrate_lens.reports import FORMATS, text, wording
 
-SCHEMA: dict[str, Any] = json.loads((Path(__file__).parents[1] / "docs" / "report.schema.json").read_text())
+SCHEMA: dict[str, Any] = json.loads((Path(__file__).parents[2] / "docs" / "report.schema.json").read_text())
 ALL = pytest.mark.parametrize(
     "report", [samples.HEALTHY, samples.GAPS, samples.BASELINE_FAILED], ids=lambda r: r.verdict
 )
