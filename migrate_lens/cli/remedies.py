@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from migrate_lens import config
-from migrate_lens.cli.terminal import terminal
+from migrate_lens.cli import terminal
 
 if TYPE_CHECKING:
     from migrate_lens.commands.issue import Done

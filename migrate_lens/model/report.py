@@ -113,6 +113,14 @@ class ProbeKind(StrEnum):
     IMPORTS = "imports"
 
 
+class Verdict(StrEnum):
+    """The last word of a diagnosis."""
+
+    NO_GAPS = "no_gaps"
+    GAPS = "gaps"
+    BASELINE_FAILED = "baseline_failed"
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Site:
     """A place in the library's own sources; ``path`` is relative to the library, ``line`` starts at 1."""
@@ -208,11 +216,11 @@ class StageResult:
 
 @dataclass(frozen=True, slots=True)
 class TraceSummary:
-    """How far a pair of traces went: calls on each side, aligned pairs, and torch calls that Paddle reached."""
+    """How far a pair of traces went: calls on each side, aligned pairs, and torch calls that the target reached."""
 
     probe: str
     torch_calls: int
-    paddle_calls: int
+    target_calls: int
     aligned: int
     reached: int
     note: str = ""
@@ -298,10 +306,10 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class FirstDivergence:
-    """The row that the migration guide asks for: torch path, Paddle path, what was observed, conclusion."""
+    """The row that the migration guide asks for: torch path, target path, what was observed, conclusion."""
 
     torch_path: str
-    paddle_path: str
+    target_path: str
     observed: str
     conclusion: str
 
@@ -324,7 +332,7 @@ class Report:
 
     library: Library
     torch: Environment | None
-    paddle: Environment | None
+    target: Environment | None
     platform: str
     scope: tuple[str, ...]
     stages: tuple[StageResult, ...]
@@ -332,5 +340,5 @@ class Report:
     first: FirstDivergence | None
     gaps: tuple[Gap, ...]
     skipped: tuple[Skipped, ...]
-    verdict: str
+    verdict: Verdict
     notes: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ Another target is another folder in ``worker/backends/`` and another value here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -13,14 +14,26 @@ class Target:
     """What a framework that answers ``import torch`` is called.
 
     Attributes:
-        name: of the runtime, in options and in JSON.
+        name: of the runtime, in options, in JSON keys and in labels.
         title: in prose.
         package: what its own modules are imported as.
+        switch: the function that lets its compat layer answer, below ``package``.
     """
 
     name: str
     title: str
     package: str
+    switch: str
+
+    @property
+    def compat(self) -> str:
+        """Its compat layer, in prose."""
+        return f"{self.title}'s compat layer"
+
+    def scoped(self, packages: Iterable[str]) -> str:
+        """The line of Python that lets it answer in some packages."""
+        names = ", ".join(f'"{package}"' for package in packages)
+        return f"{self.package}.{self.switch}(scope={{{names}}})"
 
 
-TARGET = Target(name="paddle", title="Paddle", package="paddle")
+TARGET = Target(name="paddle", title="Paddle", package="paddle", switch="enable_compat")

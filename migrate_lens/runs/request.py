@@ -1,4 +1,4 @@
-"""What a trace is asked to be of, and the workers that it needs."""
+"""What a trace is asked to be of, the workers that it needs, and what came of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from migrate_lens.model.report import Runtime
+from migrate_lens.model.trace import Trace
 from migrate_lens.runs.bench import Bench, Steering
+from migrate_lens.runs.tracer import Standing, Validation
 from migrate_lens.runs.worker import Worker
 
 
@@ -40,6 +42,19 @@ class TraceRequest:
     steering: Steering
     like: Path | None = None
     backward: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A trace, and whether it can be believed; None where that was not tried."""
+
+    trace: Trace
+    validation: Validation | None = None
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether it was tried, and something in it is not so."""
+        return self.validation is not None and self.validation.standing is Standing.WRONG
 
 
 @contextmanager

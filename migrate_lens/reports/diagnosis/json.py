@@ -1,4 +1,4 @@
-"""A report, in; schema 1 as one JSON document, out. ``docs/report.schema.json`` describes it for other programs."""
+"""A diagnosis, in; schema 1 as one JSON document, out. ``docs/report.schema.json`` describes it for other programs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,23 @@ from dataclasses import asdict
 from pathlib import Path
 
 from migrate_lens import __version__
-from migrate_lens.model.report import BuildEntry, Environment, Gap, Library, Probe, Report
+from migrate_lens.model.report import (
+    BuildEntry,
+    Environment,
+    FirstDivergence,
+    Gap,
+    Library,
+    Probe,
+    Report,
+    TraceSummary,
+)
+from migrate_lens.model.target import TARGET
+from migrate_lens.reports import PLAIN, View
 
 SCHEMA = 1
 
 
-def render(report: Report) -> str:
+def render(report: Report, view: View = PLAIN) -> str:
     """The document, with keys in a fixed order and lists in the report's own order."""
     return json.dumps(document(report), indent=2, allow_nan=False) + "\n"
 
@@ -25,13 +36,13 @@ def document(report: Report) -> dict[str, object]:
         "library": _library(report.library),
         "environment": {
             "torch": _environment(report.torch),
-            "paddle": _environment(report.paddle),
+            TARGET.name: _environment(report.target),
             "platform": report.platform,
         },
         "scope": list(report.scope),
         "stages": [asdict(stage) for stage in report.stages],
-        "traces": [asdict(trace) for trace in report.traces],
-        "first_divergence": asdict(report.first) if report.first else None,
+        "traces": [_trace(trace) for trace in report.traces],
+        "first_divergence": _first(report.first) if report.first else None,
         "gaps": [_gap(gap) for gap in report.gaps],
         "skipped": [asdict(skipped) for skipped in report.skipped],
         "notes": list(report.notes),
@@ -66,6 +77,26 @@ def _probe(probe: Probe) -> dict[str, object]:
 
 def _environment(environment: Environment | None) -> dict[str, object] | None:
     return asdict(environment) if environment else None
+
+
+def _trace(trace: TraceSummary) -> dict[str, object]:
+    return {
+        "probe": trace.probe,
+        "torch_calls": trace.torch_calls,
+        f"{TARGET.name}_calls": trace.target_calls,
+        "aligned": trace.aligned,
+        "reached": trace.reached,
+        "note": trace.note,
+    }
+
+
+def _first(first: FirstDivergence) -> dict[str, object]:
+    return {
+        "torch_path": first.torch_path,
+        f"{TARGET.name}_path": first.target_path,
+        "observed": first.observed,
+        "conclusion": first.conclusion,
+    }
 
 
 def _gap(gap: Gap) -> dict[str, object]:
