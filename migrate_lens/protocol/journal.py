@@ -67,10 +67,11 @@ class Journal:
         """Append one frame; it is in the file when this returns."""
         if self._muted:
             return
+        plain = tuple(frame)  # a named tuple does not travel
         try:
-            payload = marshal.dumps(frame, MARSHAL_VERSION)
+            payload = marshal.dumps(plain, MARSHAL_VERSION)
         except ValueError:
-            payload = marshal.dumps(_plain(frame), MARSHAL_VERSION)
+            payload = marshal.dumps(_plain(plain), MARSHAL_VERSION)
         length = len(payload)
         with self._lock:
             at = self._reserve(4 + length)

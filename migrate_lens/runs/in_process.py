@@ -26,7 +26,8 @@ from migrate_lens.protocol.journal import Journal
 from migrate_lens.runs.bench import Steering
 from migrate_lens.runs.limits import Limit
 from migrate_lens.runs.store import load
-from migrate_lens.worker.backends.base import Backend
+from migrate_lens.worker import backends
+from migrate_lens.worker.backends.framework import Backend
 from migrate_lens.worker.observe import forms
 from migrate_lens.worker.observe.failures import failure_of
 from migrate_lens.worker.observe.import_hook import Instrumenter
@@ -92,13 +93,8 @@ def _backend() -> tuple[Backend, dict[str, str]]:
     real = torch is not None and not hasattr(torch, "_original_module")
     if not real and paddle is None:
         raise UsageError("nothing to record: neither torch nor paddle is loaded", "import torch before the block")
-    if real:
-        from migrate_lens.worker.backends.torch.backend import TorchBackend
-
-        return TorchBackend(), _about("torch", torch)
-    from migrate_lens.worker.backends.paddle.backend import PaddleBackend
-
-    return PaddleBackend(), _about("paddle", paddle)
+    name, module = ("torch", torch) if real else ("paddle", paddle)
+    return backends.load(name).make_backend(), _about(name, module)
 
 
 def _about(name: str, framework: Any) -> dict[str, str]:

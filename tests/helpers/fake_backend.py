@@ -14,7 +14,7 @@ from typing import Any
 
 from migrate_lens.model.value import Encoded
 from migrate_lens.protocol import journal as wire
-from migrate_lens.worker.backends.base import Backend
+from migrate_lens.worker.backends.writes import Writes
 from migrate_lens.worker.observe import forms
 from migrate_lens.worker.observe.import_hook import Instrumenter
 from migrate_lens.worker.observe.recorder import Recorder
@@ -86,7 +86,7 @@ for _name in ("a", "b", "sum", "mean", "size"):
 Tensor.__module__ = Module.__module__ = "torch"
 
 
-class FakeBackend(Backend):
+class FakeBackend(Writes):
     """A backend for which every tensor is alike."""
 
     name = "fake"

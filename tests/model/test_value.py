@@ -10,7 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrate_lens.model.value import RTOL, Difference, Encoded, close, describe, difference, tensors
+from migrate_lens.model.value import (
+    RTOL,
+    Difference,
+    Encoded,
+    LayerValue,
+    TensorValue,
+    close,
+    describe,
+    difference,
+    tensors,
+    typed,
+)
 
 ANY_FLOAT = st.floats(width=32, allow_nan=True, allow_infinity=True)
 
@@ -227,3 +238,28 @@ def test_all_tensors_of_a_value_in_order() -> None:
 )
 def test_what_a_person_reads(value: Encoded, text: str) -> None:
     assert describe(value) == text
+
+
+def test_every_tag_has_a_type_that_gives_its_places_names() -> None:
+    tensor_value = typed(tensor([1.0, 2.0], grad=True))
+    assert isinstance(tensor_value, TensorValue)
+    assert (tensor_value.dtype, tensor_value.shape, tensor_value.device) == ("float32", (2,), "cpu")
+    assert tensor_value.requires_grad
+    layer = typed(("K", "torch.nn.Linear", [("w", "float32", (2,), None)]))
+    assert isinstance(layer, LayerValue)
+    assert [p.name for p in layer.parameters] == ["w"]
+    assert layer.parameters[0].tensor == ("T", "float32", (2,), None, "cpu", False)
+    assert typed(("kw", "dim", 1)) == ("kw", "dim", 1)
+    assert typed("text") == "text"
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast:RuntimeWarning")
+@given(encodings(SCALARS | TENSORS | OTHERS))
+def test_what_is_read_by_name_is_what_travelled(value: Encoded) -> None:
+    assert typed(value) is value or typed(value) == value
+
+
+@pytest.mark.parametrize("value", [("?", 1), ("T", "float32")])
+def test_what_is_no_value_is_refused(value: Encoded) -> None:
+    with pytest.raises((KeyError, TypeError)):
+        typed(value)

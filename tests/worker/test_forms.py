@@ -12,7 +12,7 @@ import pytest
 from fake_backend import SPACE, FakeBackend, Module, Observed, Tensor, calls, plain, programs, rewritten
 
 from migrate_lens.protocol import journal as wire
-from migrate_lens.worker.backends.base import owner_of
+from migrate_lens.worker.backends.kinds import owner_of
 from migrate_lens.worker.observe import forms, nodes
 from migrate_lens.worker.observe.naming import OTHER, Naming
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from migrate_lens.model.value import Encoded
+from migrate_lens.protocol.flags import Flags
 from migrate_lens.protocol.journal import Journal
-from migrate_lens.worker.backends.base import Backend
+from migrate_lens.worker.backends.writes import Writes
 from migrate_lens.worker.heal.reference import key_of, name_of
+from migrate_lens.worker.observe.call import Call
 from migrate_lens.worker.observe.nodes import Node
 from migrate_lens.worker.observe.recorder import Recorder
 
@@ -23,21 +24,22 @@ class Copying(Recorder):
         names: nodes, as ``module:line:column:end line:end column:kind``.
     """
 
-    def __init__(self, backend: Backend, journal: Journal, names: frozenset[str]) -> None:
+    def __init__(self, backend: Writes, journal: Journal, names: frozenset[str]) -> None:
         super().__init__(backend, journal, inputs=True)
         self._chosen = names
         self._copied: set[int] = set()
 
     def register(self, module: str, path: str, nodes: tuple[Node, ...]) -> int:
         base = super().register(module, path, nodes)
-        names = (name_of(key_of(module, node)) for node in nodes)
-        self._copied |= {base + index for index, name in enumerate(names) if name in self._chosen}
+        for number, node in enumerate(nodes, base):
+            if name_of(key_of(module, node)) in self._chosen:
+                self._copied.add(number)
         return base
 
-    def returned(self, number: int, visit: int, sub: str, api: str, inputs: list[Encoded], operands: list[Any],
-                 written: list[int], flags: str, out: Any) -> Any:  # fmt: skip
-        out = self._copy(out) if number in self._copied else out
-        return super().returned(number, visit, sub, api, inputs, operands, written, flags, out)
+    def returned(self, call: Call, flags: Flags, out: Any) -> Any:
+        if call.node in self._copied:
+            out = self._copy(out)
+        return super().returned(call, flags, out)
 
     def _copy(self, value: Any) -> Any:
         tensor: Any = self.backend.tensor

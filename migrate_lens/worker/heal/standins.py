@@ -1,4 +1,4 @@
-"""Stand-ins for what Paddle lacks: torch's recorded value in, an object of the same kind out, so that a run goes on.
+"""Stand-ins for what the target lacks: torch's recorded value in, an object of the same kind out, so a run goes on.
 
 A stand-in answers only what torch's recording answers; left to itself it does nothing: called as a decorator it hands
 back what it was given, as a context manager it does nothing, as a base class it is empty.
@@ -17,11 +17,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-import paddle
-
-from migrate_lens.model.value import SEQUENCES, Encoded, difference, tag
-from migrate_lens.worker.backends.paddle.backend import _SIZE, PaddleBackend
+from migrate_lens.model.value import (
+    ArrayValue,
+    ClassValue,
+    DeviceValue,
+    DictValue,
+    DtypeValue,
+    Encoded,
+    FunctionValue,
+    LayerValue,
+    LeftOutValue,
+    ListValue,
+    ModuleValue,
+    NamedTupleValue,
+    ObjectValue,
+    SequenceValue,
+    SetValue,
+    SizeValue,
+    TensorValue,
+    TupleValue,
+    difference,
+    typed,
+)
+from migrate_lens.worker.backends.building import built_array
+from migrate_lens.worker.backends.framework import TargetBackend
 
 MARK = "__ml_stand_in__"
 LOADER = "torch.utils.data.DataLoader"
@@ -43,7 +62,7 @@ class StandInMeta(type):
 
 
 class Object(metaclass=StandInMeta):
-    """An instance of something that Paddle does not have."""
+    """An instance of something that the target does not have."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and isinstance(args[0], str):
@@ -73,27 +92,35 @@ class Object(metaclass=StandInMeta):
         return (Object,)
 
 
-class Layer(paddle.nn.Layer):  # type: ignore[misc]
-    """A layer that Paddle does not have, with torch's parameters; its calls answer torch's recorded results."""
+def layer_class(base: Any) -> Any:
+    """The class of layers that the target does not have.
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__()
+    Such a layer has torch's parameters, and its calls answer torch's recorded results.
+    """
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return args[0] if args else None
+    class Layer(base):  # type: ignore[misc]
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__()
+
+        def forward(self, *args: Any, **kwargs: Any) -> Any:
+            return args[0] if args else None
+
+    return Layer
 
 
 class Factory:
-    """Makes stand-ins and rebuilds recorded values as Paddle's objects; one object per missing name.
+    """Makes stand-ins and rebuilds recorded values as the target's objects; one object per missing name.
 
     Args:
-        backend: Paddle's side of the seam.
+        backend: the target's side of the seam.
         items: what torch's data loaders handed out, by the number of the iteration.
     """
 
-    def __init__(self, backend: PaddleBackend, items: Mapping[int, Sequence[Encoded]] = MappingProxyType({})) -> None:
+    def __init__(self, backend: TargetBackend, items: Mapping[int, Sequence[Encoded]] = MappingProxyType({})) -> None:
         self._backend = backend
         self._items = items
+        self._layer_class = layer_class(backend.module)
+        self._bases = {"module": self._layer_class, "exception": Exception, "tensor": backend.tensor}
         self._iterations = itertools.count(1)
         self._classes: dict[str, type] = {}
         self._others: dict[str, Any] = {}
@@ -110,8 +137,8 @@ class Factory:
     def is_empty(self, func: Any) -> bool:
         """Whether a call would only reach the empty ``forward`` of a layer that stands in, as a base class does."""
         if type(func) is types.MethodType:
-            return func.__func__ is Layer.forward
-        return isinstance(func, Layer) and type(func).forward is Layer.forward
+            return func.__func__ is self._layer_class.forward
+        return isinstance(func, self._layer_class) and type(func).forward is self._layer_class.forward
 
     def from_stand_in(self, kind: type) -> bool:
         """Whether a program's class has a stand-in among its bases."""
@@ -119,137 +146,152 @@ class Factory:
 
     def class_of(self, name: str, kind: str) -> type:
         """The stand-in class for a missing class."""
-        known = self._classes.get(name)
-        if known is None:
-            base = {"module": Layer, "exception": Exception, "tensor": paddle.Tensor}.get(kind, Object)
-            meta: Any = type(base)
-            try:
-                space = {MARK: True, "__module__": name.rpartition(".")[0]}
-                if name == LOADER:
-                    space["__iter__"] = lambda _: self._iterate(next(self._iterations))
-                known = meta(name.rpartition(".")[2], (base,), space)
-            except TypeError:
-                known = StandInMeta(name.rpartition(".")[2], (Object,), {MARK: True})
-            self._classes[name] = known
-        return known
+        if name not in self._classes:
+            self._classes[name] = self._make_class(name, self._bases.get(kind, Object))
+        return self._classes[name]
+
+    def _make_class(self, name: str, base: Any) -> type:
+        last = name.rpartition(".")[2]
+        space: dict[str, Any] = {MARK: True, "__module__": name.rpartition(".")[0]}
+        if name == LOADER:
+            space["__iter__"] = lambda _: self._iterate(next(self._iterations))
+        kind: Any = type(base)
+        try:
+            made: type = kind(last, (base,), space)
+        except TypeError:  # a class that nothing may be derived from
+            return StandInMeta(last, (Object,), {MARK: True})
+        return made
 
     def _iterate(self, number: int) -> Iterator[Any]:
         """The items that torch's loader handed out in the n-th iteration of any."""
         return (self.rebuild(item) for item in self._items.get(number, ()))
 
     def rebuild(self, want: Encoded, got: Any = None, *, has: bool = False) -> Any:
-        """Torch's value as a Paddle object.
+        """Torch's value as an object of the target's.
 
         Args:
             want: what torch returned.
-            got: what Paddle returned; kept wherever it agrees.
+            got: what the target returned; kept wherever it agrees.
             has: whether there is a ``got``.
         """
         if has and difference(want, self._backend.encode(got)) is None:
             return got
-        kind = tag(want)
-        if kind == "T":
-            return self._tensor(want, got if has else None)
-        if kind and kind in SEQUENCES:
-            return self._sequence(want, kind, got if has else None)
-        if not kind:
-            return want
-        return _REBUILD[kind](self, want)
+        match typed(want):
+            case TensorValue() as tensor:
+                return self._tensor(tensor, got if has else None)
+            case ListValue() | TupleValue() | NamedTupleValue() | SetValue() as sequence:
+                return self._sequence(sequence, got if has else None)
+            case DictValue(pairs=pairs):
+                return {key: self.rebuild(value) for key, value in pairs}
+            case tuple() as other:
+                return self._without_tensors(other)
+        return want
 
-    def _tensor(self, want: Encoded, got: Any) -> Any:
-        # A new tensor, never a write into Paddle's: that one may be a view of memory that belongs to others.
+    def _without_tensors(self, want: Encoded) -> Any:
+        """Torch's value, which holds no tensors of its own, as an object of the target's."""
+        match want:
+            case ArrayValue():
+                return built_array(want)
+            case SizeValue(extents=extents):
+                return self._size(extents)
+            case DtypeValue(name=name):
+                return self._dtype(name)
+            case DeviceValue(name=name):
+                device = self._backend.device_of(name)
+                return self._other(f"device {name}") if device is None else device
+            case ClassValue(name=name, base=base):
+                known = getattr(builtins, name, None)
+                return known if isinstance(known, type) else self.class_of(name, base)
+            case ModuleValue(name=name):
+                return self._module(name)
+            case LayerValue():
+                return self._layer(want)
+            case ObjectValue(name=name):
+                kind: Any = self.class_of(name, "")
+                return kind.__new__(kind)
+            case FunctionValue(name=name):
+                return self._other(name)
+            case LeftOutValue():
+                return None
+        raise KeyError(want.tag)
+
+    def _tensor(self, want: TensorValue, got: Any) -> Any:
+        # A new tensor, never a write into the target's: that one may be a view of memory that belongs to others.
         new = self._backend.build_tensor(want)
         if isinstance(got, self._backend.tensor) and self._backend.differentiable(got):
             return self._backend.grafted(new, got)
         return new
 
-    def _sequence(self, want: Encoded, kind: str, got: Any) -> Any:
-        items = want[-1]
-        old = list(got) if isinstance(got, list | tuple) and len(got) == len(items) else None
-        new = [self.rebuild(w, old[i] if old else None, has=old is not None) for i, w in enumerate(items)]
-        if kind == "L":
-            return new
-        if kind == "s":
-            return set(new)
-        return tuple(new) if kind == "t" else self._named(want[2])(*new)
+    def _sequence(self, want: SequenceValue, got: Any) -> Any:
+        items = want.items
+        if isinstance(got, list | tuple) and len(got) == len(items):
+            pairs = zip(items, got, strict=True)
+            new = [self.rebuild(value, old, has=True) for value, old in pairs]
+        else:
+            new = [self.rebuild(value) for value in items]
+        match want:
+            case ListValue():
+                return new
+            case SetValue():
+                return set(new)
+            case TupleValue():
+                return tuple(new)
+            case NamedTupleValue(fields=fields):
+                return self._named(fields)(*new)
 
     def _named(self, fields: tuple[str, ...]) -> Any:
         if fields not in self._tuples:
             self._tuples[fields] = collections.namedtuple("Result", fields, rename=True)
         return self._tuples[fields]
 
-    def _array(self, want: Encoded) -> Any:
-        _, dtype, shape, data = want
-        if not isinstance(data, bytes):
-            return np.zeros(shape, dtype)
-        array = np.frombuffer(data, dtype).reshape(shape).copy()
-        return array if shape else array[()]
-
-    def _size(self, want: Encoded) -> Any:
+    def _size(self, extents: tuple[int, ...]) -> Any:
         try:
-            return _SIZE(want[1])
+            return self._backend.size_of(extents)
         except TypeError:
-            return tuple(want[1])
+            return tuple(extents)
 
-    def _dtype(self, want: Encoded) -> Any:
-        return getattr(paddle, want[1], None) or self._other(f"torch.{want[1]}")
+    def _dtype(self, name: str) -> Any:
+        try:
+            return self._backend.dtype_of(name)
+        except AttributeError:
+            return self._other(f"torch.{name}")
 
-    def _device(self, want: Encoded) -> Any:
-        return paddle.CPUPlace() if want[1] == "cpu" else self._other(f"device {want[1]}")
-
-    def _dict(self, want: Encoded) -> Any:
-        return {k: self.rebuild(v) for k, v in want[1]}
-
-    def _class(self, want: Encoded) -> Any:
-        builtin = getattr(builtins, want[1], None)
-        return builtin if isinstance(builtin, type) else self.class_of(want[1], want[2])
-
-    def _module(self, want: Encoded) -> Any:
-        if want[1] not in self._others:
-            self._others[want[1]] = _Module(want[1])
-        return self._others[want[1]]
-
-    def _object(self, want: Encoded) -> Any:
-        kind: Any = self.class_of(want[1], "")
-        return kind.__new__(kind)
+    def _module(self, name: str) -> Any:
+        if name not in self._others:
+            self._others[name] = _Module(name)
+        return self._others[name]
 
     def _other(self, name: str) -> Any:
         if name not in self._others:
             self._others[name] = Object(name)
         return self._others[name]
 
-    def _layer(self, want: Encoded) -> Any:
-        layer = self.class_of(want[1], "module")()
-        for name, dtype, shape, data in want[2] or ():
-            self._parameter(layer, name, self._backend.build_tensor(("T", dtype, shape, data, "cpu", False)))
+    def _layer(self, want: LayerValue) -> Any:
+        layer: Any = self.class_of(want.name, "module")()
+        for parameter in want.parameters:
+            self._add_tensor(layer, parameter.name, self._backend.build_tensor(parameter.tensor))
         return layer
 
-    def _parameter(self, layer: Any, path: str, tensor: Any) -> None:
+    def _add_tensor(self, layer: Any, path: str, tensor: Any) -> None:
+        """Put a parameter or buffer where its dotted name says, below layers that are made where there are none."""
         *parents, name = path.split(".")
         for parent in parents:
-            if parent not in layer._sub_layers:
-                layer.add_sublayer(parent, Layer())
-            layer = layer._sub_layers[parent]
-        if "float" in str(tensor.dtype) and not name.startswith("running_"):
-            layer.add_parameter(name, paddle.nn.Parameter(tensor))
-        else:
-            layer.register_buffer(name, tensor)
+            child = self._backend.child_of(layer, parent)
+            if child is None:
+                child = self._layer_class()
+                self._backend.add_child(layer, parent, child)
+            layer = child
+        trained = "float" in str(tensor.dtype) and not name.startswith("running_")
+        self._backend.add_tensor(layer, name, tensor, trained=trained)
 
 
 class _Module(types.ModuleType):
-    """A module that Paddle does not have."""
+    """A module that the target does not have."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         return Object(f"{self.__name__}.{name}")
-
-
-_REBUILD: dict[str, Any] = {
-    "N": Factory._array, "Z": Factory._size, "D": Factory._dtype, "V": Factory._device, "d": Factory._dict,
-    "C": Factory._class, "M": Factory._module, "K": Factory._layer, "O": Factory._object,
-    "F": lambda self, want: self._other(want[1]), "+": lambda self, want: None,
-}  # fmt: skip
 
 
 class _Unbuilt(importlib.abc.MetaPathFinder, importlib.abc.Loader):

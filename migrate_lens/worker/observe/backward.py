@@ -7,11 +7,11 @@ has a gradient behind a softmax and behind a normalisation too.
 from __future__ import annotations
 
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from migrate_lens.protocol.journal import BACKWARD_PASS
-from migrate_lens.worker.backends.base import Backend
+from migrate_lens.worker.backends.building import Leaves
 from migrate_lens.worker.observe.import_hook import Instrumenter
 
 SOURCE = b"""
@@ -24,8 +24,13 @@ def gradients(results, leaves):
 """
 
 
-def with_gradients(value: Any, leaves: Iterable[tuple[str, Any]], backend: Backend, instrumenter: Instrumenter | None,
-                   prepare: Any) -> Any:  # fmt: skip
+def with_gradients(
+    value: Any,
+    leaves: Iterable[tuple[str, Any]],
+    backend: Leaves,
+    instrumenter: Instrumenter | None,
+    prepare: Callable[[types.ModuleType], None],
+) -> Any:
     """The program's result with the gradients of its leaves by name; the result alone where nothing is differentiable.
 
     Args:
@@ -55,7 +60,7 @@ def of_layer(layer: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     yield from ((f"{name}.{key}" if name else key, value) for key, value in layer.named_parameters())
 
 
-def of_names(space: dict[str, Any], backend: Backend) -> Iterator[tuple[str, Any]]:
+def of_names(space: dict[str, Any], backend: Leaves) -> Iterator[tuple[str, Any]]:
     """Parameters of the layers, and tensors that require a gradient, among a program's names."""
     for name, value in list(space.items()):
         if isinstance(value, backend.module):
@@ -64,7 +69,7 @@ def of_names(space: dict[str, Any], backend: Backend) -> Iterator[tuple[str, Any
             yield name, value
 
 
-def as_leaves(inputs: Iterable[Any], backend: Backend) -> Iterator[tuple[Any, Any]]:
+def as_leaves(inputs: Iterable[Any], backend: Leaves) -> Iterator[tuple[Any, Any]]:
     """For each input, a leaf whose gradient can be read, and what the program gets: its copy, which may be written."""
     for value in inputs:
         if isinstance(value, backend.tensor) and backend.can_differentiate(value):
@@ -74,7 +79,7 @@ def as_leaves(inputs: Iterable[Any], backend: Backend) -> Iterator[tuple[Any, An
             yield None, value
 
 
-def _tensors(value: Any, backend: Backend) -> Iterator[Any]:
+def _tensors(value: Any, backend: Leaves) -> Iterator[Any]:
     if isinstance(value, backend.tensor):
         yield value
     elif isinstance(value, dict):

@@ -6,6 +6,7 @@ import builtins
 import inspect
 import traceback
 import types
+from collections.abc import Mapping
 from typing import Any, TypedDict
 
 from migrate_lens.worker.observe.nodes import METHOD
@@ -19,7 +20,7 @@ class Failure(TypedDict):
     ``types`` are the class names, nearest first; ``where`` the file's tail and function of the raising frame;
     ``argument`` the keyword that the callable does not take (``""``: not that kind of failure); ``missing`` the name
     that an ImportError or AttributeError names itself; ``causes`` the types along ``__cause__``; ``callee`` the type of
-    what was called; ``proxied`` whether the proxy handed out another object than Paddle's compat package has;
+    what was called; ``proxied`` whether the proxy handed out another object than the target's own package has;
     ``on_object`` whether a missing name was looked up on an object, not on a module; ``through`` whether it came out of
     the program's own code, which the call ran.
     """
@@ -56,12 +57,12 @@ def failure_of(error: BaseException, func: Any = None, args: Any = (), kwargs: A
 
 
 def _causes(error: BaseException) -> list[str]:
-    found: list[str] = []
+    names: list[str] = []
     cause = error.__cause__ or error.__context__
-    while cause is not None and len(found) < 8:
-        found.append(type(cause).__name__)
+    while cause is not None and len(names) < 8:
+        names.append(type(cause).__name__)
         cause = cause.__cause__ or cause.__context__
-    return found
+    return names
 
 
 def rejected_argument(error: BaseException, func: Any, args: Any, kwargs: dict[str, Any]) -> str:
@@ -72,7 +73,7 @@ def rejected_argument(error: BaseException, func: Any, args: Any, kwargs: dict[s
     """
     if not isinstance(error, TypeError) or func is None or not kwargs:
         return ""
-    accepted = parameters(func)
+    accepted = keywords_of(func)
     if accepted is not None:
         refused = [k for k in kwargs if k not in accepted]
         if refused:
@@ -80,7 +81,7 @@ def rejected_argument(error: BaseException, func: Any, args: Any, kwargs: dict[s
     return next((k for k in kwargs if f"'{k}'" in str(error)), "")
 
 
-def parameters(func: Any) -> set[str] | None:
+def keywords_of(func: Any) -> set[str] | None:
     """Names that a callable takes as keywords; None where it takes any, or where its signature cannot be had."""
     try:
         signature = inspect.signature(func)
@@ -99,9 +100,8 @@ def lacking(error: Exception, base: Any) -> Failure:
     return {**failure_of(error), "on_object": on_object}
 
 
-def torch_error(want: tuple[Any, ...]) -> Exception:
+def torch_error(failure: Mapping[str, Any]) -> Exception:
     """The exception that torch raised, as the builtin class nearest to it."""
-    failure = want[6] if want[0] == "raise" else want[5]
     for name in failure["types"]:
         kind = getattr(builtins, name, None)
         if isinstance(kind, type) and issubclass(kind, Exception):

@@ -10,12 +10,17 @@ import functools
 import importlib
 import operator
 import types
+from collections.abc import Callable
 from typing import Any
 
-from migrate_lens.worker.backends.base import owner_of
+from migrate_lens.worker.backends import FRAMEWORKS
+from migrate_lens.worker.backends.kinds import owner_of
 from migrate_lens.worker.observe import nodes
+from migrate_lens.worker.observe.call import Call
 from migrate_lens.worker.observe.naming import DOCUMENTED
 from migrate_lens.worker.observe.recorder import CONTAINER, OTHER, USER, Recorder
+
+Helper = Callable[..., Any]
 
 _PLAIN = frozenset((str, bytes, int, float, bool, list, dict, set, tuple, type(None), type(iter([])), complex))
 _VALUES = (str, bytes, int, float, list, tuple, dict)
@@ -40,7 +45,7 @@ class Bound:
 
 def refuses(base: Any, error: Exception) -> bool:
     """Whether an object says that it does not have a name; a framework's registry says it in its own words."""
-    return isinstance(error, AttributeError) or type(base).__module__.partition(".")[0] in ("paddle", "torch")
+    return isinstance(error, AttributeError) or type(base).__module__.partition(".")[0] in FRAMEWORKS
 
 
 def lookup(base: Any, attribute: str) -> Any:
@@ -52,20 +57,32 @@ def lookup(base: Any, attribute: str) -> Any:
     return base
 
 
-def make(recorder: Recorder) -> dict[str, Any]:
+def make(recorder: Recorder) -> dict[str, Helper]:
     """The helpers by the names under which rewritten code finds them."""
+    call, augment = _call(recorder), _augment(recorder)
     return {
-        **_calls(recorder),
-        **_reads(recorder),
-        **_operators(recorder),
-        **_writes(recorder),
-        **_statements(recorder),
+        nodes.CALL: call,
+        nodes.METHOD: _method(recorder),
+        nodes.BIND: Bound,
+        nodes.HAND: _hand(recorder, call),
+        nodes.ATTRIBUTE: _attribute(recorder),
+        nodes.OPERATOR: _operate(recorder),
+        nodes.SLICE: slice,
+        nodes.INPLACE: augment,
+        **_augmented_places(augment),
+        nodes.SETITEM: _setitem(recorder),
+        nodes.SET_ATTRIBUTE: _set_attribute(recorder),
+        nodes.DECORATE: _decorate(recorder),
+        nodes.FROM: _from_import(recorder),
+        nodes.IMPORT: _import(recorder),
     }
 
 
-def _calls(recorder: Recorder) -> dict[str, Any]:
-    backend, visits, origin, invoke = recorder.backend, recorder.visits, recorder.origin, recorder.invoke
-    tensor = backend.tensor
+# -- calls -------------------------------------------------------------------------------------------------------------
+
+
+def _call(recorder: Recorder) -> Helper:
+    visits, origin, invoke = recorder.visits, recorder.origin, recorder.invoke
 
     def call(number: int, func: Any, /, *args: Any, **kwargs: Any) -> Any:
         visits[number] += 1
@@ -74,38 +91,81 @@ def _calls(recorder: Recorder) -> dict[str, Any]:
             return func(*args, **kwargs)
         if kind == CONTAINER and recorder.open(func, args, kwargs):
             return _through(recorder, number, func, args[0], "")
-        return invoke(number, func, None, args, kwargs, None)
+        return invoke(Call(number, func, args, kwargs, args))
+
+    return call
+
+
+def _method(recorder: Recorder) -> Helper:
+    visits, origin = recorder.visits, recorder.origin
+    make_call, call_bound = _framework_method(recorder), _bound_method(recorder)
 
     def method(number: int, base: Any, attribute: str, /, *args: Any, **kwargs: Any) -> Any:
-        bound = base if type(base) is Bound else None
-        base = bound.base if bound else base
+        if type(base) is Bound:
+            return call_bound(number, base, attribute, args, kwargs)
         if type(base) in _PLAIN:
-            return (bound.func if bound and not bound.error else getattr(base, attribute))(*args, **kwargs)
+            return getattr(base, attribute)(*args, **kwargs)
         visits[number] += 1
-        if bound and bound.error:
-            return recorder.absent(number, base, attribute, bound.error, args)
         try:
-            func = bound.func if bound else lookup(base, attribute)
+            func = lookup(base, attribute)
         except Exception as error:
             if not refuses(base, error):
                 raise
             return recorder.absent(number, base, attribute, error, args)
-        if "." in attribute and isinstance(owner_of(func), _VALUES):
-            func = _through_value(recorder, number, base, attribute)
         kind = origin(func)
         if kind == USER:
             return func(*args, **kwargs)
-        if kind == CONTAINER and recorder.open(func, args, kwargs):
-            return _through(recorder, number, func, args[0], "")
-        if kind == OTHER and not recorder.concerns((*args, *kwargs.values())):
+        return make_call(Call(number, func, args, kwargs, args), base, attribute, kind)
+
+    return method
+
+
+def _bound_method(recorder: Recorder) -> Helper:
+    visits, origin = recorder.visits, recorder.origin
+    make_call = _framework_method(recorder)
+
+    def bound_method(number: int, bound: Bound, attribute: str, args: Any, kwargs: Any) -> Any:
+        base, error = bound.base, bound.error
+        if type(base) in _PLAIN:
+            func = getattr(base, attribute) if error else bound.func
             return func(*args, **kwargs)
-        name = _method_name(recorder, number, base, func, attribute)
-        return invoke(number, func, base if isinstance(base, tensor) else None, args, kwargs, name)
+        visits[number] += 1
+        if error:
+            return recorder.absent(number, base, attribute, error, args)
+        kind = origin(bound.func)
+        if kind == USER:
+            return bound.func(*args, **kwargs)
+        return make_call(Call(number, bound.func, args, kwargs, args), base, attribute, kind)
+
+    return bound_method
+
+
+def _framework_method(recorder: Recorder) -> Helper:
+    origin, invoke, tensor = recorder.origin, recorder.invoke, recorder.backend.tensor
+
+    def framework_method(call: Call, base: Any, attribute: str, kind: int) -> Any:
+        if "." in attribute and isinstance(owner_of(call.func), _VALUES):
+            call.func = _through_value(recorder, call.node, base, attribute)
+            kind = origin(call.func)
+        if kind == OTHER and not recorder.concerns((*call.args, *call.kwargs.values())):
+            return call.func(*call.args, **call.kwargs)
+        if kind == CONTAINER and recorder.open(call.func, call.args, call.kwargs):
+            return _through(recorder, call.node, call.func, call.args[0], "")
+        call.api = _method_name(recorder, call, base, attribute)
+        if isinstance(base, tensor):
+            call.given = (base, *call.args)
+        return invoke(call)
+
+    return framework_method
+
+
+def _hand(recorder: Recorder, call: Helper) -> Helper:
+    origin = recorder.origin
 
     def hand(number: int, func: Any, /) -> Any:
         return functools.partial(call, number, func) if callable(func) and origin(func) != USER else func
 
-    return {nodes.CALL: call, nodes.METHOD: method, nodes.BIND: Bound, nodes.HAND: hand}
+    return hand
 
 
 def _through_value(recorder: Recorder, number: int, base: Any, attribute: str) -> Any:
@@ -127,17 +187,34 @@ def _through(recorder: Recorder, number: int, container: Any, value: Any, path: 
         elif kind == CONTAINER and recorder.open(child, (value,), {}):
             value = _through(recorder, number, child, value, at)
         else:
-            value = recorder.invoke(number, child, None, (value,), {}, None, at)
+            value = recorder.invoke(Call(number, child, (value,), {}, (value,), part=at))
     return value
 
 
-def _reads(recorder: Recorder) -> dict[str, Any]:
-    backend, visits = recorder.backend, recorder.visits
-    tensor, layer, foreign, own = backend.tensor, backend.module, backend.foreign, backend.own
+def _method_name(recorder: Recorder, call: Call, base: Any, attribute: str) -> str:
+    """The documented name of a method; empty where what is called has a name of its own."""
+    node = recorder.nodes[call.node]
+    if node is not None and "." in node.name:
+        return node.name
+    backend = recorder.backend
+    if isinstance(call.func, backend.module) and not isinstance(base, types.ModuleType):
+        return ""
+    if registered := backend.registered_class(base):
+        return f"{registered}.{attribute}"
+    named_by_base = isinstance(base, types.ModuleType | type | super | backend.tensor)
+    if named_by_base or owner_of(call.func) is base:
+        return recorder.method_name(call.node, base, attribute)
+    return ""
+
+
+# -- what is read ------------------------------------------------------------------------------------------------------
+
+
+def _attribute(recorder: Recorder) -> Helper:
+    visits = recorder.visits
 
     def attribute(number: int, base: Any, name: str, /) -> Any:
-        kind = type(base)
-        if kind in _PLAIN:
+        if type(base) in _PLAIN:
             return getattr(base, name)
         visits[number] += 1
         try:
@@ -146,41 +223,36 @@ def _reads(recorder: Recorder) -> dict[str, Any]:
             if not refuses(base, error):
                 raise
             return recorder.absent(number, base, name, error, None)
-        if isinstance(base, types.ModuleType):
-            watched = recorder.concerns((base,))
-        elif isinstance(base, type):
-            watched = foreign(base) and not isinstance(value, types.FunctionType)
-        else:
-            watched = foreign(kind) and (own(kind) or isinstance(base, tensor) or not isinstance(base, layer))
-        if not watched:
+        if not _watched(recorder, base, value):
             return value
         node = recorder.nodes[number]
         api = node.name if node and "." in node.name else recorder.method_name(number, base, name)
         return recorder.observed(number, api, value, base)
 
-    return {nodes.ATTRIBUTE: attribute}
+    return attribute
 
 
-def _method_name(recorder: Recorder, number: int, base: Any, func: Any, attribute: str) -> str | None:
-    node = recorder.nodes[number]
-    if node is not None and "." in node.name:
-        return node.name
-    if isinstance(func, recorder.backend.module) and not isinstance(base, types.ModuleType):
-        return None
-    if registered := recorder.backend.registered_class(base):
-        return f"{registered}.{attribute}"
-    owner = owner_of(func)
-    if owner is base or isinstance(base, types.ModuleType | type | super):
-        return recorder.method_name(number, base, attribute)
-    return recorder.method_name(number, base, attribute) if isinstance(base, recorder.backend.tensor) else None
+def _watched(recorder: Recorder, base: Any, value: Any) -> bool:
+    """Whether it concerns the framework that a value was read from a base."""
+    backend = recorder.backend
+    if isinstance(base, types.ModuleType):
+        return recorder.concerns((base,))
+    if isinstance(base, type):
+        return backend.foreign(base) and not isinstance(value, types.FunctionType)
+    kind = type(base)
+    if not backend.foreign(kind):
+        return False
+    return backend.own(kind) or isinstance(base, backend.tensor) or not isinstance(base, backend.module)
 
 
-def _operators(recorder: Recorder) -> dict[str, Any]:
-    backend, visits, invoke = recorder.backend, recorder.visits, recorder.invoke
-    foreign, layer = backend.foreign, backend.module
+# -- operators ---------------------------------------------------------------------------------------------------------
+
+
+def _operate(recorder: Recorder) -> Helper:
+    visits, invoke = recorder.visits, recorder.invoke
+    foreign, layer = recorder.backend.foreign, recorder.backend.module
     functions = {n: getattr(operator, n) for n in (*nodes.BINARY.values(), "getitem")}
     names = {n: f"torch.Tensor.{DOCUMENTED.get(n, n)}" for n in functions}
-    inplace = {f"i{n.rstrip('_')}": getattr(operator, f"i{n.rstrip('_')}") for n in _inplace_names()}
 
     def operate(number: int, name: str, left: Any, /, *right: Any) -> Any:
         if not foreign(type(left)) and not (right and foreign(type(right[0]))):
@@ -193,13 +265,32 @@ def _operators(recorder: Recorder) -> dict[str, Any]:
                 return left[right[0]]  # what lies in a list or dict of the program's is no result of the framework's
             except (TypeError, LookupError):
                 pass  # that the framework's object cannot be a place or key is
-        return invoke(number, functions[name], None, (left, *right), {}, names[name])
+        operands = (left, *right)
+        return invoke(Call(number, functions[name], operands, {}, operands, names[name]))
+
+    return operate
+
+
+def _augment(recorder: Recorder) -> Helper:
+    visits, invoke, foreign = recorder.visits, recorder.invoke, recorder.backend.foreign
+    inplace = {f"i{n.rstrip('_')}": getattr(operator, f"i{n.rstrip('_')}") for n in _inplace_names()}
 
     def augment(number: int, name: str, left: Any, right: Any, /) -> Any:
         if not foreign(type(left)) and not foreign(type(right)):
             return inplace[name](left, right)
         visits[number] += 1
-        return invoke(number, inplace[name], None, (left, right), {}, f"torch.Tensor.__{name}__")
+        operands = (left, right)
+        return invoke(Call(number, inplace[name], operands, {}, operands, f"torch.Tensor.__{name}__"))
+
+    return augment
+
+
+def _inplace_names() -> list[str]:
+    return [n for n in nodes.BINARY.values() if hasattr(operator, f"i{n.rstrip('_')}") and n not in _UNARY]
+
+
+def _augmented_places(augment: Helper) -> dict[str, Helper]:
+    """Items and attributes that are computed with in place, and how their old values are read."""
 
     def augment_item(number: int, name: str, base: Any, index: Any, old: Any, value: Any, /) -> None:
         base[index] = augment(number, name, old, value)
@@ -214,42 +305,54 @@ def _operators(recorder: Recorder) -> dict[str, Any]:
         return base, attribute, getattr(base, attribute)
 
     return {
-        nodes.OPERATOR: operate, nodes.INPLACE: augment, nodes.INPLACE_ITEM: augment_item,
-        nodes.INPLACE_ATTRIBUTE: augment_attribute, nodes.SLICE: slice,
-        nodes.OLD_ITEM: old_item, nodes.OLD_ATTRIBUTE: old_attribute,
-    }  # fmt: skip
+        nodes.INPLACE_ITEM: augment_item,
+        nodes.INPLACE_ATTRIBUTE: augment_attribute,
+        nodes.OLD_ITEM: old_item,
+        nodes.OLD_ATTRIBUTE: old_attribute,
+    }
 
 
-def _writes(recorder: Recorder) -> dict[str, Any]:
-    backend, visits, invoke = recorder.backend, recorder.visits, recorder.invoke
-    foreign, layer, written = backend.foreign, backend.module, f"torch.Tensor.{DOCUMENTED['setitem']}"
+# -- what is written ---------------------------------------------------------------------------------------------------
+
+
+def _setitem(recorder: Recorder) -> Helper:
+    visits, invoke = recorder.visits, recorder.invoke
+    foreign, layer = recorder.backend.foreign, recorder.backend.module
+    api = f"torch.Tensor.{DOCUMENTED['setitem']}"
 
     def setitem(number: int, value: Any, base: Any, index: Any, /) -> None:
         if not foreign(type(base)) or isinstance(base, layer):
             base[index] = value
             return
         visits[number] += 1
-        invoke(number, operator.setitem, None, (base, index, value), {}, written)
+        operands = (base, index, value)
+        invoke(Call(number, operator.setitem, operands, {}, operands, api))
+
+    return setitem
+
+
+def _set_attribute(recorder: Recorder) -> Helper:
+    visits, backend = recorder.visits, recorder.backend
 
     def set_attribute(number: int, value: Any, base: Any, name: str, /) -> None:
         visits[number] += 1
         try:
             setattr(base, name, value)
         except Exception as error:  # the worker's edge: what a framework's object refuses is a result
-            if not foreign(type(base)):
+            kind = type(base)
+            if not backend.foreign(kind):
                 raise
             api = f"torch.Tensor.{name}" if isinstance(base, backend.tensor) else "torch.nn.Module.__setattr__"
-            refused = type(base).__setattr__
-            recorder.raised(number, visits[number], "", api, [], [], refused, (base, name, value), {}, error)
+            given = (base, name, value)
+            recorder.raised(Call(number, kind.__setattr__, given, {}, given, api, visit=visits[number]), error)
 
-    return {nodes.SETITEM: setitem, nodes.SET_ATTRIBUTE: set_attribute}
-
-
-def _inplace_names() -> list[str]:
-    return [n for n in nodes.BINARY.values() if hasattr(operator, f"i{n.rstrip('_')}") and n not in _UNARY]
+    return set_attribute
 
 
-def _statements(recorder: Recorder) -> dict[str, Any]:
+# -- statements --------------------------------------------------------------------------------------------------------
+
+
+def _decorate(recorder: Recorder) -> Helper:
     visits = recorder.visits
 
     def decorate(number: int, decorator: Any, /) -> Any:
@@ -258,6 +361,12 @@ def _statements(recorder: Recorder) -> dict[str, Any]:
             return recorder.decorated(number, decorator, target)
 
         return apply
+
+    return decorate
+
+
+def _from_import(recorder: Recorder) -> Helper:
+    visits = recorder.visits
 
     def from_import(number: int, module: str, names: tuple[str, ...], /) -> Any:
         visits[number] += 1
@@ -268,19 +377,27 @@ def _statements(recorder: Recorder) -> dict[str, Any]:
         recorder.answered(number, loaded)
         if names == ("*",):
             return recorder.starred(number, module, loaded)
-        return [_one(number, loaded, module, name) for name in names]
+        return [_imported_name(recorder, number, loaded, module, name) for name in names]
 
-    def _one(number: int, loaded: Any, module: str, name: str) -> Any:
-        api = f"{module}.{name}"
-        try:
-            return recorder.imported(number, api, getattr(loaded, name), name)
-        except AttributeError:
-            pass
-        try:
-            return recorder.imported(number, api, importlib.import_module(api), name)
-        except ImportError:
-            error = ImportError(f"cannot import name {name!r} from {module!r}", name=name)
-            return recorder.absent_import(number, module, (name,), error)[0]
+    return from_import
+
+
+def _imported_name(recorder: Recorder, number: int, loaded: Any, module: str, name: str) -> Any:
+    """What a from-import binds to a name: an attribute of the module, or else a module in it."""
+    api = f"{module}.{name}"
+    try:
+        return recorder.imported(number, api, getattr(loaded, name), name)
+    except AttributeError:
+        pass
+    try:
+        return recorder.imported(number, api, importlib.import_module(api), name)
+    except ImportError:
+        error = ImportError(f"cannot import name {name!r} from {module!r}", name=name)
+        return recorder.absent_import(number, module, (name,), error)[0]
+
+
+def _import(recorder: Recorder) -> Helper:
+    visits = recorder.visits
 
     def import_(number: int, module: str, aliased: bool, /) -> Any:
         visits[number] += 1
@@ -293,4 +410,4 @@ def _statements(recorder: Recorder) -> dict[str, Any]:
             recorder.imported(number, module, loaded, "")
         return loaded if aliased else importlib.import_module(module.partition(".")[0])
 
-    return {nodes.DECORATE: decorate, nodes.FROM: from_import, nodes.IMPORT: import_}
+    return import_

@@ -12,11 +12,12 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from migrate_lens.worker.backends import FRAMEWORKS
 from migrate_lens.worker.observe import nodes
 from migrate_lens.worker.observe.recorder import Recorder
 
 _IMPORTS = re.compile(rb"^[ \t]*(?:import|from)[ \t]+torch\b", re.MULTILINE)
-_NEVER = frozenset(("torch", "functorch", "torchgen", "paddle", "numpy", "scipy", "sympy", "networkx", "migrate_lens"))
+_NEVER = frozenset(("functorch", "torchgen", "numpy", "scipy", "sympy", "networkx", "migrate_lens", *FRAMEWORKS))
 
 
 class Instrumenter:
@@ -65,12 +66,12 @@ class Instrumenter:
             SyntaxError: the source does not parse.
         """
         text = importlib.util.decode_source(source)
-        done = nodes.rewrite(text, path, len(self._recorder.nodes))
-        self._recorder.register(module, path, done.nodes)
-        if done.imports_framework:
+        rewritten = nodes.rewrite(text, path, len(self._recorder.nodes))
+        self._recorder.register(module, path, rewritten.nodes)
+        if rewritten.imports_framework:
             self.users.append(module)
         self._rewritten.add(module)
-        return compile(done.tree, path, "exec", dont_inherit=True)
+        return compile(rewritten.tree, path, "exec", dont_inherit=True)
 
     def prepare(self, module: ModuleType) -> None:
         """Give a rewritten module the helpers that its code calls."""

@@ -7,7 +7,7 @@ import sys
 import types
 from typing import Any
 
-from migrate_lens.worker.backends.base import Backend, owner_of, public_name
+from migrate_lens.worker.backends.kinds import Kinds, owner_of, public_name
 from migrate_lens.worker.observe.nodes import METHOD, Node
 
 USER, FRAMEWORK, OTHER, CONTAINER = 0, 1, 2, 3
@@ -20,6 +20,7 @@ DOCUMENTED = {
 _FUNCTION = types.FunctionType
 _BOUND = types.MethodType
 _BUILTIN = types.BuiltinMethodType
+_OPERATORS = "torch._ops."  # where the classes of registered operators are
 _CACHED = type(functools.lru_cache(lambda: None))
 
 
@@ -33,7 +34,7 @@ class Naming:
         nodes: the observed places, by number; number 0 is none.
     """
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Kinds) -> None:
         self.backend = backend
         self.nodes: list[Node | None] = [None]
         self._origins: dict[Any, int] = {}
@@ -104,14 +105,14 @@ class Naming:
 
     def concerns(self, values: Any) -> bool:
         """Whether any of the values, or of the items of short lists of them, is the framework's."""
-        foreign = self.backend.foreign
+        foreign, proxy = self.backend.foreign, self.backend.proxy
         for value in values:
             kind = type(value)
             if foreign(kind) or (kind is type and foreign(value)):
                 return True
             if (kind is list or kind is tuple) and value and foreign(type(value[0])):
                 return True
-            if kind is types.ModuleType or (kind.__name__ == "ProxyModule" and isinstance(value, types.ModuleType)):
+            if kind is types.ModuleType or (kind.__name__ == proxy and isinstance(value, types.ModuleType)):
                 return self._of_module(value.__name__) == FRAMEWORK
         return False
 
@@ -136,10 +137,11 @@ class Naming:
         # A name handed on by a base class of the framework is documented there (register_buffer: torch.nn.Module).
         for owner in reversed(kind.__mro__[:-1]):
             if attribute in vars(owner) and self.backend.own(owner) and issubclass(owner, self.backend.module):
-                return f"{as_torch(public_name(owner))}.{attribute}"
+                return f"{self._as_torch(public_name(owner))}.{attribute}"
         name = self.backend.type_name(kind)
-        # What torch keeps to itself about an operator is no name of the registry's.
-        return f"{name if name.startswith('torch._ops.') and attribute.startswith('_') else as_torch(name)}.{attribute}"
+        if not attribute.startswith("_") or not name.startswith(_OPERATORS):
+            name = self._as_torch(name)
+        return f"{name}.{attribute}"  # what torch keeps to itself about an operator is no name of the registry's
 
     def function_name(self, number: int, func: Any, args: tuple[Any, ...]) -> str:
         """The documented name of what is called."""
@@ -147,29 +149,32 @@ class Naming:
             func = func.func
         node = self.nodes[number]
         if isinstance(func, self.backend.module):
-            return as_torch(self.backend.type_name(type(func)))
+            return self._type_as_torch(type(func))
         if node is not None and "." in node.name and node.kind != "m":
             return node.name
         if isinstance(func, type):
-            return self._observer_name(func, args) or as_torch(self.backend.type_name(func))
-        return self._observer_name(func, args) or as_torch(public_name(func))
+            return self._observer_name(func, args) or self._type_as_torch(func)
+        return self._observer_name(func, args) or self._as_torch(public_name(func))
 
     def _observer_name(self, func: Any, args: tuple[Any, ...]) -> str:
         """Builtins that look at the framework's object are named by what they look at."""
         module = getattr(func, "__module__", None)
         if module not in ("builtins", "_operator") or not args:
             return ""
-        name, first = func.__name__, args[0]
+        name = func.__name__
         if module == "_operator":
             return self._operator_name(name, args)
         if name in ("hasattr", "getattr") and len(args) > 1:
-            return self._looked_up(first, str(args[1]))
+            return self._looked_up(args[0], str(args[1]))
+        return self._looked_at(name, args[0])
+
+    def _looked_at(self, name: str, first: Any) -> str:
         if isinstance(first, self.backend.tensor):
             return "torch.Tensor" if name in ("isinstance", "issubclass") else f"torch.Tensor.__{name}__"
         kind = first if isinstance(first, type) else type(first)
         if not self.backend.foreign(kind):
             return f"builtins.{name}"
-        owner = as_torch(self.backend.type_name(kind))
+        owner = self._type_as_torch(kind)
         return owner if name in ("isinstance", "issubclass", "hash") else f"{owner}.__{name}__"
 
     def _operator_name(self, name: str, args: tuple[Any, ...]) -> str:
@@ -179,13 +184,20 @@ class Naming:
         return f"torch.Tensor.{DOCUMENTED.get(name, name)}" if known and tensors else ""
 
     def _looked_up(self, base: Any, attribute: str) -> str:
-        if type(base).__name__ in ("_OpNamespace", "OpNameSpace", "_Ops"):
+        if type(base).__name__ in self.backend.registries:
             return "torch.ops"
         if isinstance(base, types.ModuleType):
-            return f"{as_torch(base.__name__)}.{attribute}"
+            return f"{self._as_torch(base.__name__)}.{attribute}"
         kind = base if isinstance(base, type) else type(base)
-        owner = "torch.Tensor" if issubclass(kind, self.backend.tensor) else as_torch(self.backend.type_name(kind))
+        owner = "torch.Tensor" if issubclass(kind, self.backend.tensor) else self._type_as_torch(kind)
         return owner if owner == "torch.ops" else f"{owner}.{attribute}"
+
+    def _type_as_torch(self, kind: type) -> str:
+        return self._as_torch(self.backend.type_name(kind))
+
+    def _as_torch(self, name: str) -> str:
+        """A public name as torch's users know it; the torch side's own name wins where the two are aligned."""
+        return "torch.ops" if name.startswith(_OPERATORS) else self.backend.as_torch(name)
 
 
 def _rewritten(func: Any) -> bool:
@@ -197,12 +209,3 @@ def exported(module: Any) -> list[str]:
     """Names that a star import of a module binds."""
     names = getattr(module, "__all__", None)
     return list(names) if names is not None else [n for n in dir(module) if not n.startswith("_")]
-
-
-def as_torch(name: str) -> str:
-    """A name of Paddle's as torch's users know it; the torch side's own name wins where the two are aligned."""
-    if name.startswith("torch._ops."):
-        return "torch.ops"
-    if name.startswith("paddle."):
-        return "torch." + name.removeprefix("paddle.").removeprefix("compat.")
-    return name

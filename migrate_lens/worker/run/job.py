@@ -9,35 +9,38 @@ import random
 import sys
 import traceback
 import types
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
 import numpy as np
 
+from migrate_lens.protocol import frames
 from migrate_lens.protocol.journal import Journal, read
-from migrate_lens.worker.backends.base import BRIEF, WHOLE, Backend
+from migrate_lens.worker.backends.encoding import BRIEF, WHOLE
+from migrate_lens.worker.backends.framework import Backend, Framework, TargetBackend
 from migrate_lens.worker.heal.copying import Copying
+from migrate_lens.worker.heal.healer import Healer, Policy
+from migrate_lens.worker.heal.reference import Reference
+from migrate_lens.worker.heal.standins import import_unbuilt
 from migrate_lens.worker.observe import forms
 from migrate_lens.worker.observe.backward import as_leaves, of_layer, of_names, with_gradients
-from migrate_lens.worker.observe.data_loaders import watch
 from migrate_lens.worker.observe.failures import failure_of
 from migrate_lens.worker.observe.import_hook import Instrumenter
 from migrate_lens.worker.observe.nodes import CALL, Node
 from migrate_lens.worker.observe.recorder import Recorder
 from migrate_lens.worker.run.replay import replay
-from migrate_lens.worker.run.steering import Steered
+from migrate_lens.worker.run.steering import Steered, Wishes
 
 _OURS = str(Path(__file__).resolve().parent.parent)
-
-
-_CHOSEN = ("zoom", "stop_at", "substitute")
 
 
 class Steer(TypedDict):
     """``whole`` is how many bytes of a tensor are kept whole, ``STRUCTURE`` for none of any; the others are selectors.
 
     ``states`` writes the state of each layer that is called, as a call that is made again needs it;
-    ``substitute`` is a file of ``("substitute", selector, encoded)`` frames, or ``""``.
+    ``substitute`` is a file of ``frames.Substitute``, or ``""``.
     """
 
     whole: int
@@ -94,47 +97,76 @@ class Job(TypedDict):
     stderr: str
 
 
-def run(job: Job, backend: Backend, seed: Any) -> None:
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A job while it runs: what is to be done, in which framework, and who observes it."""
+
+    job: Job
+    framework: Framework
+    backend: Backend
+    recorder: Recorder
+    instrumenter: Instrumenter
+
+    def admit(self, module: types.ModuleType) -> None:
+        """Put a script into the scope in which the framework answers for torch, where there is one."""
+        if self.job["runtime"] == self.framework.name:
+            self.framework.admit(module)
+
+
+def run(job: Job, framework: Framework, backend: Backend) -> None:
     """Run the probe to its end and write its outcome; whatever the program raises is that outcome.
 
     Args:
         job: what to do.
-        backend: the framework of this process.
-        seed: seeds the framework.
+        framework: the framework of this process.
+        backend: its side of the seam.
     """
     journal = Journal(job["trace"])
-    journal.write(("about", job["about"]))
+    journal.write(frames.About("about", job["about"]))
     # A process that the program forks off shares the file, and its end of it: it must not write there.
-    os.register_at_fork(after_in_child=journal.mute, after_in_parent=lambda: journal.write(("forked",)))
-    recorder = _recorder(job, backend, journal)
+    os.register_at_fork(after_in_child=journal.mute, after_in_parent=lambda: journal.write(frames.Forked("forked")))
+    recorder = _recorder(job, framework, backend, journal)
     recorder.gradients = job["gradients"]
     if job["kernel_log"]:
         os.environ["MIGRATE_LENS_KERNEL_LOG"] = job["kernel_log"]
         recorder.kernel_log = os.open(job["kernel_log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    backend.whole = WHOLE if job["values"] else BRIEF
-    if job["steer"]:
-        backend.whole = job["steer"]["whole"]
+    backend.whole = _whole(job)
     if job["values"]:
         _shift_heap()
     instrumenter = Instrumenter(recorder, forms.make(recorder), frozenset(job["own"]))
-    _prepare(job, instrumenter, seed)
-    if backend.name == "torch" and job["observe"]:
-        watch(lambda number, item: journal.write(("items", number, backend.encode(item))))
-    try:
-        with recorder.watching():
-            value = _PROBES[job["probe"]](job, recorder, instrumenter)
-        if isinstance(value, _Parts):
-            journal.write(("outcome", "parts", dict(value), True))
-        else:
-            has = value is not _NOTHING
-            encoded = backend.in_full(backend.encode, value) if has else None
-            journal.write(("outcome", "finished", encoded, has))
-    except SystemExit as error:
-        journal.write(("outcome", "exited", error.code if isinstance(error.code, int | None) else str(error.code), []))
-    except BaseException as error:  # noqa: BLE001 - the worker's edge: a program may raise anything, and that is its outcome
-        journal.write(("outcome", "raised", failure_of(error), _frames(error)))
-    journal.write(("users", instrumenter.users, instrumenter.refused))
+    _prepare(job, framework, instrumenter)
+    if job["observe"]:
+        framework.watch_loaders(
+            lambda iteration, item: journal.write(frames.Item("items", iteration, backend.encode(item)))
+        )
+    journal.write(_outcome(Running(job, framework, backend, recorder, instrumenter)))
+    journal.write(frames.Users("users", instrumenter.users, instrumenter.refused))
     journal.close()
+
+
+def _whole(job: Job) -> int:
+    """Bytes up to which a tensor's values are kept whole."""
+    if job["steer"]:
+        return job["steer"]["whole"]
+    return WHOLE if job["values"] else BRIEF
+
+
+def _outcome(running: Running) -> frames.Outcome:
+    """Run the probe; how it ended."""
+    try:
+        with running.recorder.watching():
+            value = _PROBES[running.job["probe"]](running)
+        if isinstance(value, _Parts):
+            return frames.Outcome("outcome", "parts", dict(value), True)
+        if value is _NOTHING:
+            return frames.Outcome("outcome", "finished", None, False)
+        encoded = running.backend.in_full(running.backend.encode, value)
+        return frames.Outcome("outcome", "finished", encoded, True)
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int | None) else str(error.code)
+        return frames.Outcome("outcome", "exited", code, [])
+    except BaseException as error:  # noqa: BLE001 - the worker's edge: a program may raise anything, and that is its outcome
+        return frames.Outcome("outcome", "raised", failure_of(error), _frames(error))
 
 
 _BALLAST: list[object] = []
@@ -147,22 +179,33 @@ def _shift_heap() -> None:
     del _BALLAST[::3]
 
 
-def _recorder(job: Job, backend: Backend, journal: Journal) -> Recorder:
+def _recorder(job: Job, framework: Framework, backend: Backend, journal: Journal) -> Recorder:
     steer = job["steer"]
-    if steer and not job["reference"] and job["observe"] and (steer["states"] or any(map(steer.get, _CHOSEN))):
-        given = [(f[1], f[2]) for f in read(steer["substitute"])[1]] if steer["substitute"] else []
-        return Steered(backend, journal, steer["zoom"], steer["stop_at"], given)
+    if steer and not job["reference"] and job["observe"] and _is_steered(steer):
+        return Steered(framework, backend, journal, _wishes(steer))
     if job["copy"]:
         return Copying(backend, journal, frozenset(job["copy"]))
     if not job["reference"]:
-        return Recorder(backend, journal, inputs=backend.name == "torch")
-    healer = importlib.import_module("migrate_lens.worker.heal.healer")
-    everything, spare, skip = job["heal"] == "all", job["spare"], job["skip"]
-    made: Recorder = healer.make(backend, journal, job["reference"], everything, spare, skip, job["hashable"])
-    return made
+        return Recorder(backend, journal, inputs=framework.baseline)
+    if not isinstance(backend, TargetBackend):
+        raise TypeError(f"nothing can be handed to a program in {framework.name}")
+    policy = Policy(job["heal"] == "all", frozenset(job["spare"]), frozenset(job["skip"]), job["hashable"])
+    return Healer(backend, journal, Reference(job["reference"]), policy)
 
 
-def _prepare(job: Job, instrumenter: Instrumenter, seed: Any) -> None:
+def _is_steered(steer: Steer) -> bool:
+    return bool(steer["states"] or steer["zoom"] or steer["stop_at"] or steer["substitute"])
+
+
+def _wishes(steer: Steer) -> Wishes:
+    values = []
+    if steer["substitute"]:
+        substitutes = map(frames.Substitute._make, read(steer["substitute"])[1])
+        values = [(substitute.selector, substitute.value) for substitute in substitutes]
+    return Wishes(steer["zoom"], steer["stop_at"], values)
+
+
+def _prepare(job: Job, framework: Framework, instrumenter: Instrumenter) -> None:
     os.chdir(job["cwd"])
     os.environ.update(job["environ"])
     sys.path[:0] = job["sys_path"]
@@ -172,10 +215,10 @@ def _prepare(job: Job, instrumenter: Instrumenter, seed: Any) -> None:
         # Each call of the program's goes through one of ours or two: what fits without them must fit with them.
         sys.setrecursionlimit(3 * sys.getrecursionlimit())
     if job["unbuilt"]:
-        importlib.import_module("migrate_lens.worker.heal.standins").import_unbuilt(frozenset(job["unbuilt"]))
+        import_unbuilt(frozenset(job["unbuilt"]))
     random.seed(job["seed"])
     np.random.seed(job["seed"])
-    seed(job["seed"])
+    framework.seed(job["seed"])
 
 
 class _Parts(dict[str, str]):
@@ -189,7 +232,8 @@ class _Nothing:
 _NOTHING = _Nothing()
 
 
-def _script(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
+def _script(running: Running) -> Any:
+    job, instrumenter = running.job, running.instrumenter
     path = job["path"]
     source = Path(path).read_bytes()
     if job["observe"]:
@@ -200,67 +244,68 @@ def _script(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
     module.__dict__.update({"__file__": path, "__builtins__": __builtins__, "__cached__": None})
     if job["observe"]:
         instrumenter.prepare(module)
-    _mark(module, job)
+    running.admit(module)
     sys.modules["__main__"] = module
     exec(code, module.__dict__)
     value = module.__dict__.get("result", _NOTHING)
     if job["backward"] and value is not _NOTHING:
-        leaves = of_names(module.__dict__, recorder.backend)
-        return _differentiated(value, leaves, job, recorder, instrumenter)
+        leaves = of_names(module.__dict__, running.backend)
+        return _differentiated(value, leaves, running)
     return value
 
 
-def _differentiated(value: Any, leaves: Any, job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
-    rewriting = instrumenter if job["observe"] else None
-    return with_gradients(value, leaves, recorder.backend, rewriting, lambda module: _mark(module, job))
+def _differentiated(value: Any, leaves: Iterable[tuple[str, Any]], running: Running) -> Any:
+    rewriting = running.instrumenter if running.job["observe"] else None
+    return with_gradients(value, leaves, running.backend, rewriting, running.admit)
 
 
-def _mark(module: types.ModuleType, job: Job) -> None:
-    """Put a script into the compat scope, as its finder does with a module that it imports."""
-    if job["runtime"] == "paddle":
-        proxy = sys.modules.get("paddle.compat.proxy")
-        marker = getattr(proxy, "MAGIC_ENABLED_MODULE_ATTR", None)
-        if marker:
-            module.__dict__[marker] = True
-
-
-def _callable(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
+def _callable(running: Running) -> Any:
+    job, backend = running.job, running.backend
     name, _, attribute = job["spec"].partition(":")
     value = getattr(importlib.import_module(name), attribute)()
-    if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], recorder.backend.module)):
+    if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], backend.module)):
         return value if value is not None else _NOTHING
     model, inputs = value
     if isinstance(inputs, dict):
         return model(**inputs)
     args = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
     if not job["backward"]:
-        return _run_model(model, args, job, recorder)
-    leaves, args = zip(*as_leaves(args, recorder.backend), strict=True) if args else ((), ())
-    value = _run_model(model, args, job, recorder)
+        return _run_model(model, args, running)
+    leaves, args = zip(*as_leaves(args, backend), strict=True) if args else ((), ())
+    value = _run_model(model, args, running)
     named = [(f"input {n}", leaf) for n, leaf in enumerate(leaves) if leaf is not None]
-    return _differentiated(value, [*of_layer(model), *named], job, recorder, instrumenter)
+    return _differentiated(value, [*of_layer(model), *named], running)
 
 
-def _run_model(model: Any, args: tuple[Any, ...], job: Job, recorder: Recorder) -> Any:
-    if not job["observe"]:
+def _run_model(model: Any, args: tuple[Any, ...], running: Running) -> Any:
+    recorder, spec = running.recorder, running.job["spec"]
+    if not running.job["observe"]:
         return model(*args)
-    base = recorder.register("__probe__", job["spec"], (Node(1, 0, 1, 0, "c", "", (), job["spec"]),))
+    base = recorder.register("__probe__", spec, (Node(1, 0, 1, 0, "c", "", (), spec),))
     return forms.make(recorder)[CALL](base, model, *args)
 
 
-def _imports(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
-    done = _Parts()
-    for name in job["modules"]:
+def _imports(running: Running) -> Any:
+    parts = _Parts()
+    for name in running.job["modules"]:
         try:
             importlib.import_module(name)
-            done[name] = "passed"
+            parts[name] = "passed"
         except BaseException as error:  # noqa: BLE001 - the worker's edge: a module may raise anything when imported
-            recorder.journal.write(("module failed", name, failure_of(error), _frames(error)))
-            done[name] = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:200]
-    return done
+            _note_failure(running, name, error)
+            first = next(iter(str(error).splitlines()), "")
+            parts[name] = f"{type(error).__name__}: {first}"[:200]
+    return parts
 
 
-def _pytest(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
+def _note_failure(running: Running, name: str, error: BaseException) -> None:
+    """Write that a module or a test failed."""
+    failed = frames.ModuleFailed("module failed", name, failure_of(error), _frames(error))
+    running.recorder.journal.write(failed)
+
+
+def _pytest(running: Running) -> Any:
+    job = running.job
     pytest = importlib.import_module("pytest")
     outcomes = _Parts()
 
@@ -270,8 +315,7 @@ def _pytest(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
                 outcomes[report.nodeid] = report.outcome
 
         def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
-            error = call.excinfo.value
-            recorder.journal.write(("module failed", node.nodeid, failure_of(error), _frames(error)))
+            _note_failure(running, node.nodeid, call.excinfo.value)
 
     _, colons, node = job["spec"].partition("::")
     target = job["path"] + colons + node if job["path"] else job["spec"]
@@ -281,13 +325,14 @@ def _pytest(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
     return outcomes
 
 
-def _ask(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
-    return _Parts({name: _kind(name) for name in job["modules"]})
+def _ask(running: Running) -> Any:
+    return _Parts({name: _kind(name) for name in running.job["modules"]})
 
 
-def _replay(job: Job, recorder: Recorder, instrumenter: Instrumenter) -> Any:
-    steer = job["steer"]
-    replay(recorder.backend, recorder.journal, job["path"], zoom=bool(steer and steer["zoom"]))
+def _replay(running: Running) -> Any:
+    steer = running.job["steer"]
+    zoom = bool(steer and steer["zoom"])
+    replay(running.framework, running.backend, running.recorder.journal, running.job["path"], zoom=zoom)
     return _NOTHING
 
 
@@ -320,16 +365,20 @@ _PROBES = {
 }
 
 
-def _frames(error: BaseException) -> list[tuple[str, int, int, int, int, str, bool]]:
-    """Frames of the program, outermost first: file, line, end line, columns, function, and whether it is the last."""
-    found = []
+def _frames(error: BaseException) -> list[frames.TraceFrame]:
+    """Frames of the program, outermost first: file, line, end line, columns, module, and whether it is the last."""
+    places = []
     walked = list(traceback.walk_tb(error.__traceback__))
     summary = traceback.StackSummary.extract(iter(walked), lookup_lines=False)
     for (frame, _), entry in zip(walked, summary, strict=True):
-        if entry.filename.startswith(_OURS) or "importlib" in entry.filename:
-            continue
-        code = (entry.lineno or 0, entry.end_lineno or 0, entry.colno or 0, entry.end_colno or 0)
-        found.append((entry.filename, *code, frame.f_globals.get("__name__", "") or "", False))
+        if not entry.filename.startswith(_OURS) and "importlib" not in entry.filename:
+            places.append((entry.filename, *_position(entry), frame.f_globals.get("__name__", "") or ""))
     if isinstance(error, SyntaxError) and error.filename:
-        found.append((error.filename, error.lineno or 0, error.lineno or 0, 0, 0, "", False))
-    return [(*f[:6], i == len(found) - 1) for i, f in enumerate(found)]
+        line = error.lineno or 0
+        places.append((error.filename, line, line, 0, 0, ""))
+    return [(*place, index == len(places)) for index, place in enumerate(places, 1)]
+
+
+def _position(entry: traceback.FrameSummary) -> tuple[int, int, int, int]:
+    """Line, end line, and columns; 0 for what is not known."""
+    return (entry.lineno or 0, entry.end_lineno or 0, entry.colno or 0, entry.end_colno or 0)

@@ -1,49 +1,65 @@
-"""Encoded values in, live objects of either framework out: what a user hands over, and a recorded call's inputs."""
+"""Encoded values in, live objects of a framework out: what a user hands over, and a recorded call's inputs."""
 
 from __future__ import annotations
 
 import collections
 from typing import Any
 
-import numpy as np
-
-from migrate_lens.model.value import Encoded, tag
-from migrate_lens.worker.backends.base import Backend
+from migrate_lens.model.value import (
+    ArrayValue,
+    DictValue,
+    DtypeValue,
+    Encoded,
+    ListValue,
+    NamedTupleValue,
+    SetValue,
+    SizeValue,
+    SliceValue,
+    TensorValue,
+    TupleValue,
+    typed,
+)
+from migrate_lens.worker.backends.building import Building, built_array
 
 
 class CannotBuildError(ValueError):
     """A value that cannot be made anew from what was recorded; its text says why."""
 
 
-def build(backend: Backend, value: Encoded) -> Any:
+def build(backend: Building, value: Encoded) -> Any:
     """Make a live object.
 
     Raises:
         CannotBuildError: the values of a tensor were not kept whole, or the object is none that can be made anew.
     """
-    kind = tag(value)
-    if not kind:
-        return value
-    if kind in ("T", "N"):
-        if not isinstance(value[3], bytes):
+    match typed(value):
+        case TensorValue(data=data) | ArrayValue(data=data) if not isinstance(data, bytes):
             raise CannotBuildError("the values of a tensor were not kept whole")
-        return backend.build_tensor(value) if kind == "T" else _array(value)
-    if kind in ("L", "t", "s"):
-        made = [build(backend, v) for v in value[1]]
-        return {"L": list, "t": tuple, "s": set}[kind](made)
-    if kind == "n":
-        return collections.namedtuple(value[1], value[2], rename=True)(*(build(backend, v) for v in value[3]))
-    if kind == "d":
-        return {k: build(backend, v) for k, v in value[1]}
-    if kind == "/":
-        return slice(*(build(backend, v) for v in value[1]))
-    if kind == "Z":
-        return tuple(value[1])
-    if kind == "D":
-        return backend.dtype_of(value[1])
-    raise CannotBuildError(f"a {value[1] if len(value) > 1 else kind} cannot be made anew from what was recorded")
+        case TensorValue():
+            return backend.build_tensor(value)
+        case ArrayValue() as array:
+            return built_array(array)
+        case ListValue(items=items):
+            return _all(backend, items)
+        case TupleValue(items=items):
+            return tuple(_all(backend, items))
+        case SetValue(items=items):
+            return set(_all(backend, items))
+        case NamedTupleValue(name=name, fields=fields, items=items):
+            return collections.namedtuple(name, fields, rename=True)(*_all(backend, items))
+        case DictValue(pairs=pairs):
+            return {key: build(backend, item) for key, item in pairs}
+        case SliceValue(bounds=bounds):
+            return slice(*_all(backend, bounds))
+        case SizeValue(extents=extents):
+            return tuple(extents)
+        case DtypeValue(name=name):
+            return backend.dtype_of(name)
+        case tuple() as other:
+            raise CannotBuildError(f"a {other[1]} cannot be made anew from what was recorded")
+        case scalar:
+            return scalar
 
 
-def _array(value: Encoded) -> Any:
-    array = np.frombuffer(value[3], value[1]).reshape(value[2]).copy()
-    return array if value[2] else array[()]
+def _all(backend: Building, values: list[Encoded]) -> list[Any]:
+    return [build(backend, value) for value in values]

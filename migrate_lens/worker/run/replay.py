@@ -1,10 +1,9 @@
 """Recorded calls made again, each alone: a file of calls in, what became of each out.
 
-In, one frame a call: ``("replay", index, source, given, state, training)``. ``source`` makes the call and leaves what
-came of it in ``result``; in it ``given[i]`` is the i-th recorded input and ``restored(layer)`` gives a layer the
-recorded parameters. Out, one frame a call: ``("replayed", index, how, encoded)`` with ``how`` one of ``value``,
-``raise``, ``unprepared`` (what the call needs raised) and ``cannot``, and before it an ``("op", index, name, encoded)``
-for each low-level operator, where they are asked for.
+In, one ``frames.Replay`` a call. Its source makes the call and leaves what came of it in ``result``; in it ``given[i]``
+is the i-th recorded input and ``restored(layer)`` gives a layer the recorded parameters. Out, one ``frames.Replayed`` a
+call, with ``how`` one of ``value``, ``raise``, ``unprepared`` (what the call needs raised) and ``cannot``, and before
+it a ``frames.Op`` for each low-level operator, where they are asked for.
 """
 
 from __future__ import annotations
@@ -12,40 +11,45 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+from migrate_lens.model.value import Encoded, parameters
+from migrate_lens.protocol.frames import Op, Replay, Replayed
 from migrate_lens.protocol.journal import Journal, read
-from migrate_lens.worker.backends.base import Backend
+from migrate_lens.worker.backends.framework import Backend, Framework, Zoom
 from migrate_lens.worker.observe.failures import failure_of
-from migrate_lens.worker.observe.zoom import ZOOMS
 from migrate_lens.worker.run.rebuild import CannotBuildError, build
 
 
-def replay(backend: Backend, journal: Journal, calls: str, *, zoom: bool) -> None:
+def replay(framework: Framework, backend: Backend, journal: Journal, calls: str, *, zoom: bool) -> None:
     """Make the calls of a file."""
-    indices = [0]
+    number = 0
 
     def note(name: str, out: Any) -> None:
-        journal.write(("op", indices[0], name, backend.encode(out)))
+        journal.write(Op("op", number, name, backend.encode(out)))
 
-    zooming = ZOOMS[backend.name](note) if zoom else None
-    for _, index, source, given, state, training in read(calls)[1]:
-        indices[0] = index
-        journal.enter(index + 1)  # 0 says that nothing is in flight
-        journal.write(("replayed", index, *_one(backend, source, given, state, training, zooming)))
+    zooming = framework.zoom(note) if zoom else None
+    for frame in read(calls)[1]:
+        call = Replay._make(frame)
+        number = call.number
+        journal.enter(number + 1)  # 0 says that nothing is in flight
+        how, value = _made_again(backend, call, zooming)
+        journal.write(Replayed("replayed", number, how, value))
     journal.enter(0)
 
 
-def _one(backend: Backend, source: str, given: Any, state: Any, training: bool, zooming: Any) -> tuple[str, Any]:
-    def restored(layer: Any) -> Any:
-        return _restored(backend, layer, state, training)
+def _made_again(backend: Backend, call: Replay, zooming: Zoom | None) -> tuple[str, Encoded]:
+    """What became of a call: how, and the result, the failure, or why it cannot be made."""
 
-    prepare, _, call = source.rpartition("\n\n")
+    def restored(layer: Any) -> Any:
+        return _restored(backend, layer, call)
+
+    prepare, _, source = call.source.rpartition("\n\n")
     how = "unprepared"
     try:
-        space = {"given": [_given(backend, value) for value in given], "restored": restored}
+        space = {"given": [_given(backend, value) for value in call.given], "restored": restored}
         exec(prepare, space)
         how = "raise"
         with zooming.open() if zooming else contextlib.nullcontext():
-            exec(call, space)
+            exec(source, space)
         return "value", backend.encode(space["result"])
     except CannotBuildError as error:
         return "cannot", str(error)
@@ -60,10 +64,10 @@ def _given(backend: Backend, value: Any) -> Any:
     return made.clone() if leaf else made
 
 
-def _restored(backend: Backend, layer: Any, state: Any, training: bool) -> Any:
+def _restored(backend: Backend, layer: Any, call: Replay) -> Any:
     """A layer with recorded parameters and buffers, by name; in training or not, as it was."""
     own = dict(backend.state(layer))
-    for name, dtype, shape, data in state or ():
-        if name not in own or not backend.fill(own[name], dtype, tuple(shape), data):
-            raise CannotBuildError(f"its {name} of shape {list(shape)} cannot be filled in")
-    return layer.train() if training else layer.eval()
+    for p in parameters(call.state):
+        if p.name not in own or not backend.fill(own[p.name], p.dtype, tuple(p.shape), p.data):
+            raise CannotBuildError(f"its {p.name} of shape {list(p.shape)} cannot be filled in")
+    return layer.train() if call.training else layer.eval()

@@ -1,13 +1,7 @@
 """A recorder that a user steers: zooms below chosen calls, stops at one, hands a given value over for others.
 
-In: selectors (see ``migrate_lens.protocol.selector``) and values. Out: the frames of ``worker.recorder``, and these:
-
-====================================  ================================================================================
-``("unmet", selectors)``              calls that were named and did not come
-``("threads",)``                      a thread began, in which operators are not seen
-``("op", node, name, encoded)``       a low-level operator ran below the call at a node; 0: below no recorded call
-``("counted", all, below)``           kernels that ran by the framework's own count, and those of them below a call
-====================================  ================================================================================
+In: selectors (see ``migrate_lens.protocol.selector``) and values. Out: the frames that any recorder writes, and
+``Unmet``, ``ThreadBegan``, ``Op`` and ``Counted`` (see ``migrate_lens.protocol.frames``).
 """
 
 from __future__ import annotations
@@ -17,48 +11,64 @@ import os
 import sys
 from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from migrate_lens.model.value import Encoded
+from migrate_lens.protocol import frames
+from migrate_lens.protocol.flags import Flags
 from migrate_lens.protocol.journal import Journal
 from migrate_lens.protocol.selector import Counter, parse
-from migrate_lens.worker.backends.base import Backend
+from migrate_lens.worker.backends.framework import Backend, Framework
+from migrate_lens.worker.observe.call import Call
 from migrate_lens.worker.observe.nodes import Node
 from migrate_lens.worker.observe.recorder import Recorder
-from migrate_lens.worker.observe.zoom import ZOOMS
 from migrate_lens.worker.run.rebuild import build
 
 ALL = "all"
-SUBSTITUTED = "substituted"
 _OURS = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a user wants done at chosen calls.
+
+    Attributes:
+        zoom: the selector of the call to look below, ``all``, or ``""``.
+        stop_at: the selector of the call to stop after, or ``""``.
+        substitute: selectors, each with the encoded value that the program is handed in the call's place.
+    """
+
+    zoom: str = ""
+    stop_at: str = ""
+    substitute: Sequence[tuple[str, Encoded]] = ()
 
 
 class Steered(Recorder):
     """Records, and does at chosen calls what the user asked for.
 
     Args:
-        backend: the framework's side of the seam.
+        framework: the framework of this process.
+        backend: its side of the seam.
         journal: where frames go.
-        zoom: a selector, ``all``, or ``""``.
-        stop_at: a selector or ``""``.
-        substitute: selectors, each with the encoded value that the program is handed in the call's place.
+        wishes: what is to be done, and where.
     """
 
-    def __init__(self, backend: Backend, journal: Journal, zoom: str, stop_at: str,
-                 substitute: Sequence[tuple[str, Encoded]]) -> None:  # fmt: skip
+    def __init__(self, framework: Framework, backend: Backend, journal: Journal, wishes: Wishes) -> None:
         super().__init__(backend, journal, inputs=True)
+        self._building = backend
         self._paths: list[str] = [""]
-        self._all = zoom == ALL
-        self._zoomed = Counter(parse(zoom)) if zoom and not self._all else None
-        self._stop = Counter(parse(stop_at)) if stop_at else None
-        self._values = [(Counter(parse(text)), value) for text, value in substitute]
+        self._all = wishes.zoom == ALL
+        self._zoomed = Counter(parse(wishes.zoom)) if wishes.zoom and not self._all else None
+        self._stop = Counter(parse(wishes.stop_at)) if wishes.stop_at else None
+        self._values = [(Counter(parse(text)), value) for text, value in wishes.substitute]
         self._where: list[int] = [0]
         self._tally: Tally[str] = Tally()
         self._states: dict[int, tuple[Any, ...]] = {}
         self._ready: set[int] = set()
-        self._zoom: Any = ZOOMS[backend.name](self._note_op) if zoom else None
+        self._zoom: Any = framework.zoom(self._note_op) if wishes.zoom else None
         self.caller = self.below if self._all else None
-        self._watchful = bool(zoom or stop_at or substitute)
+        self._watchful = bool(wishes.zoom or wishes.stop_at or wishes.substitute)
 
     def register(self, module: str, path: str, nodes: tuple[Node, ...]) -> int:
         self._paths.extend([path] * len(nodes))
@@ -71,25 +81,25 @@ class Steered(Recorder):
             sys.addaudithook(self._heard)
             with self._zoom.open():
                 yield
-            self.journal.write(("counted", self._zoom.counted(), dict(self._tally)))
+            self.journal.write(frames.Counted("counted", self._zoom.counted(), dict(self._tally)))
         else:
             yield
         counters = [self._stop, self._zoomed, *(counter for counter, _ in self._values)]
         unmet = [c.selector.text for c in counters if c is not None and c.waiting]
         if unmet:
-            self.journal.write(("unmet", unmet))
+            self.journal.write(frames.Unmet("unmet", unmet))
 
     def _heard(self, event: str, _: Any) -> None:
         """Note that a thread begins: what is dispatched in it cannot be seen from here."""
         if event == "_thread.start_new_thread":
-            self.journal.write(("threads",))
+            self.journal.write(frames.ThreadBegan("threads"))
 
-    def encode_out(self, out: Any, flags: str) -> Encoded:
-        if "k" in flags:
+    def encode_out(self, out: Any, flags: Flags) -> Encoded:
+        if flags.made_layer:
             self._states[self.layer_serial(out)] = self._state_of(out)
         return super().encode_out(out, flags)
 
-    def _note_state(self, number: int, visit: int, sub: str, layer: Any) -> None:
+    def _note_state(self, call: Call, layer: Any) -> None:
         """Write a layer's state whenever it is not what was written last, so that the call can be made again."""
         now, serial = self._state_of(layer), self.layer_serial(layer)
         before = self._states.get(serial, ())
@@ -97,26 +107,27 @@ class Steered(Recorder):
             self._states[serial] = now
             self._ready.add(serial)
             self.adopt(list(self.backend.held(layer)))
-            self.write_state(number, visit, sub, layer, same=before[1:] == now[1:])
+            self.write_state(call, layer, same=before[1:] == now[1:])
 
     def _state_of(self, layer: Any) -> tuple[Any, ...]:
         return (layer.training, *((id(t), self.backend.version(t)) for t in self.backend.held(layer)))
 
     def _note_op(self, name: str, out: Any) -> None:
         if self._where[-1] != _OURS:
-            self.journal.write(("op", self._where[-1], name, self.backend.encode(out)))
+            self.journal.write(frames.Op("op", self._where[-1], name, self.backend.encode(out)))
 
-    def invoke(self, number: int, func: Any, base: Any, args: Any, kwargs: Any, name: str | None, sub: str = "") -> Any:
+    def invoke(self, call: Call) -> Any:
         if not self._watchful:
-            return super().invoke(number, func, base, args, kwargs, name, sub)
-        api = name if name is not None else self.function_name(number, func, args)
-        with self._meeting(number, api) as given:
+            return super().invoke(call)
+        if not call.api:
+            call.api = self.function_name(call.node, call.func, call.args)
+        with self._meeting(call.node, call.api) as given:
             if given:
-                return self._hand(number, sub, api, given[0])
+                return self._hand(call.node, call.part, call.api, given[0])
             outer = self.caller
-            self.caller = self.below if self._comes(self._zoomed, number, api) else outer
+            self.caller = self.below if self._comes(self._zoomed, call.node, call.api) else outer
             try:
-                return super().invoke(number, func, base, args, kwargs, api, sub)
+                return super().invoke(call)
             finally:
                 self.caller = outer
 
@@ -130,9 +141,11 @@ class Steered(Recorder):
         with self._meeting(number, api) as given:
             return self._hand(number, name, api, given[0]) if given else super().imported(number, api, value, name)
 
-    def not_there(self, number: int, api: str, error: Exception, base: Any = None, sub: str = "") -> Any:
+    def not_there(self, number: int, api: str, error: Exception, base: Any = None, part: str = "") -> Any:
         with self._meeting(number, api) as given:
-            return self._hand(number, sub, api, given[0]) if given else super().not_there(number, api, error, base, sub)
+            if given:
+                return self._hand(number, part, api, given[0])
+            return super().not_there(number, api, error, base, part)
 
     @contextlib.contextmanager
     def _meeting(self, number: int, api: str) -> Iterator[list[Encoded]]:
@@ -152,7 +165,7 @@ class Steered(Recorder):
 
     def _end_here(self) -> None:
         """End the program in the middle of whatever it is doing, in any of its threads."""
-        self.journal.write(("outcome", "stopped", None, []))
+        self.journal.write(frames.Outcome("outcome", "stopped", None, []))
         self.journal.close()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -167,18 +180,18 @@ class Steered(Recorder):
         line = node.line if node else 0
         return counter is not None and counter.comes(api, self._paths[number], line)
 
-    def _hand(self, number: int, sub: str, api: str, value: Encoded) -> Any:
-        self._note(number, sub, api, value, healed=SUBSTITUTED)
-        return build(self.backend, value)
+    def _hand(self, number: int, part: str, api: str, value: Encoded) -> Any:
+        self.note_read(number, api, value, part, healed="substituted")
+        return build(self._building, value)
 
-    def below(self, number: int, func: Any, args: Any, kwargs: Any) -> Any:
+    def below(self, call: Call) -> Any:
         """Make a call and note the operators below it."""
         before = self._zoom.counted() if self._all else {}
         outermost = not any(n > 0 for n in self._where)
-        self._where.append(number)
+        self._where.append(call.node)
         try:
             with contextlib.nullcontext() if self._all else self._zoom.open():
-                return func(*args, **kwargs)
+                return call.func(*call.args, **call.kwargs)
         finally:
             self._where.pop()
             if self._all and outermost:

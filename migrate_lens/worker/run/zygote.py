@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import importlib
 import json
 import os
 import resource
@@ -19,14 +18,21 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from migrate_lens.worker import backends
+
 if TYPE_CHECKING:
+    from migrate_lens.worker.backends.framework import Backend, Framework
     from migrate_lens.worker.run.job import Job
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def main(argv: list[str]) -> int:
-    """Serve jobs until the pipe closes. ``argv``: runtime family (``torch`` or ``paddle``), ``keep`` or ``hide``."""
+    """Serve jobs until the pipe closes.
+
+    Args:
+        argv: the framework, as ``backends.load`` knows it; ``keep`` or ``hide``, for real torch beside a target.
+    """
     out = os.dup(1)
     commands = os.dup(0)
     null = os.open(os.devnull, os.O_RDWR)
@@ -34,16 +40,19 @@ def main(argv: list[str]) -> int:
         os.dup2(null, stream)
     _die_with_parent()
     _adopt_orphans()
-    family, keep = argv[0], argv[1] == "keep"
     try:
-        backend, seed, about = _load(family, keep)
-        importlib.import_module("migrate_lens.worker.run.job")  # once here, not in each fork; it needs numpy
+        framework = backends.load(argv[0])
+        about = _start(framework, keep_torch=argv[1] == "keep")
+        # Once here, not in each fork; both need numpy, and one the framework.
+        from migrate_lens.worker.run import job  # noqa: F401
+
+        backend = framework.make_backend()
     except Exception as error:  # noqa: BLE001 - the worker's edge: whatever importing a framework raises is the answer
         _say(out, {"error": f"{type(error).__name__}: {error}", "kind": _kind(error)})
         return 0
     _say(out, about)
     for line in _lines(commands):
-        _say(out, _serve(json.loads(line), backend, seed, commands))
+        _say(out, _serve(json.loads(line), framework, backend, commands))
     return 0
 
 
@@ -53,45 +62,23 @@ def _kind(error: Exception) -> str:
     return "no_compat" if isinstance(error, LookupError) else "broken"
 
 
-def _load(family: str, keep: bool) -> tuple[Any, Any, dict[str, Any]]:
-    about: dict[str, Any] = {"python": sys.version.split()[0], "executable": sys.executable, "framework": family}
-    if family == "torch":
-        import torch
-
-        from migrate_lens.worker.backends.torch.backend import TorchBackend
-        from migrate_lens.worker.run import job  # noqa: F401 - loaded here once, not in each fork
-
-        about |= {"version": torch.__version__, "commit": str(torch.version.git_version or "")}
-        about["device"] = "cuda" if torch.cuda.is_available() else "cpu"
-        return TorchBackend(), torch.manual_seed, about
-    if not keep:
-        from migrate_lens.worker.run.hide import hide_torch
-
-        hide_torch()
-    import paddle
-
-    if not hasattr(paddle, "enable_compat"):
-        raise LookupError(f"paddle {paddle.__version__} has no enable_compat")
-    # Paddle's handler prints to stdout, and deadlocks in malloc after a heap corruption.
-    paddle.disable_signal_handler()
-    from migrate_lens.worker.backends.paddle.backend import PaddleBackend
-    from migrate_lens.worker.heal import healer  # noqa: F401 - loaded here once, not in each fork
-
-    about |= {"version": paddle.__version__, "commit": str(paddle.version.commit)}
-    about["device"] = "gpu" if paddle.device.is_compiled_with_cuda() and paddle.device.cuda.device_count() else "cpu"
-    return PaddleBackend(), paddle.seed, about
+def _start(framework: Framework, *, keep_torch: bool) -> dict[str, Any]:
+    """Import a framework; what this worker is, for the driver."""
+    started = framework.start(keep_torch=keep_torch)
+    python = {"python": sys.version.split()[0], "executable": sys.executable}
+    return {**python, "framework": framework.name, **started._asdict()}
 
 
-def _serve(job: Job, backend: Any, seed: Any, commands: int) -> dict[str, Any]:
+def _serve(job: Job, framework: Framework, backend: Backend, commands: int) -> dict[str, Any]:
     start = time.monotonic()
     child = os.fork()
     if child == 0:
-        _child(job, backend, seed)
+        _child(job, framework, backend)
     fate = _wait(child, job["timeout"], commands)
     return {**fate, "seconds": time.monotonic() - start}
 
 
-def _child(job: Job, backend: Any, seed: Any) -> None:
+def _child(job: Job, framework: Framework, backend: Backend) -> None:
     os.setsid()
     _die_with_parent()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -101,28 +88,14 @@ def _child(job: Job, backend: Any, seed: Any) -> None:
     try:
         from migrate_lens.worker.run.job import run
 
-        _enable(job)
-        run(job, backend, seed)
+        if not framework.baseline:
+            framework.answer_torch(job["scope"] if job["runtime"] == framework.name else None)
+        run(job, framework, backend)
         sys.stdout.flush()
         sys.stderr.flush()
         code = 0
     finally:
         os._exit(code)
-
-
-def _enable(job: Job) -> None:
-    if job["runtime"] == "torch":
-        return
-    import warnings
-
-    import paddle
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if job["runtime"] == "paddle":
-            paddle.enable_compat(scope=set(job["scope"]))
-        else:
-            paddle.enable_compat()
 
 
 def _wait(child: int, timeout: float, commands: int) -> dict[str, Any]:
@@ -165,12 +138,13 @@ def _kill_orphans() -> None:
 
 
 def _children() -> list[int]:
-    mine, found = str(os.getpid()), []
+    mine = str(os.getpid())
+    children = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError), open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
             if file.read().rpartition(")")[2].split()[1] == mine:
-                found.append(int(name))
-    return found
+                children.append(int(name))
+    return children
 
 
 def _adopt_orphans() -> None:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 import numpy as np
 import paddle
 
-from migrate_lens.model.value import Encoded
-from migrate_lens.worker.backends.base import STRUCTURE, Backend
+from migrate_lens.model.value import DEVICE, DTYPE, SIZE, TENSOR, Data, Encoded, TensorValue
+from migrate_lens.worker.backends.encoding import STRUCTURE
+from migrate_lens.worker.backends.framework import TargetBackend
 
 _SIZE: Any = type(paddle.to_tensor([0.0]).shape)
 # A size that can be a key, as torch's can.
 _KEY: Any = type("Size", (_SIZE,), {"__hash__": lambda size: hash(tuple(size))})
 
 
-class PaddleBackend(Backend):
+class PaddleBackend(TargetBackend):
     """Answers about Paddle's own objects, by the names that torch has for them."""
 
     name = "paddle"
     tops = frozenset(("paddle",))
+    proxy = "ProxyModule"
+    registries = TargetBackend.registries | {"OpNameSpace"}
 
     def __init__(self) -> None:
         super().__init__(paddle.Tensor, paddle.nn.Layer, (paddle.nn.Sequential.forward,))
@@ -32,7 +36,7 @@ class PaddleBackend(Backend):
         data = None if self.whole == STRUCTURE else self._data(value, dtype)
         place = "gpu" if value.place.is_gpu_place() else "cpu"
         device = "cuda" if place == "gpu" else place
-        return ("T", dtype, tuple(value.shape), data, device, not value.stop_gradient)
+        return (TENSOR, dtype, tuple(value.shape), data, device, not value.stop_gradient)
 
     def dtype_name(self, dtype: Any) -> str:
         """``float32`` for ``paddle.float32``."""
@@ -59,11 +63,11 @@ class PaddleBackend(Backend):
 
     def special(self, value: Any, kind: type) -> Encoded | None:
         if kind is _SIZE or kind is _KEY:
-            return ("Z", tuple(value))
+            return (SIZE, tuple(value))
         if kind is self._dtype or kind.__name__ == "DataType":
-            return ("D", self.dtype_name(value))
+            return (DTYPE, self.dtype_name(value))
         if kind.__name__.endswith("Place") or kind.__name__ == "Device":
-            return ("V", "cuda" if "gpu" in str(value).lower() else "cpu")
+            return (DEVICE, "cuda" if "gpu" in str(value).lower() else "cpu")
         return None
 
     def random_state(self) -> bytes:
@@ -73,12 +77,17 @@ class PaddleBackend(Backend):
         if isinstance(func, self.module) or not api.startswith("torch.") or api.startswith("torch.Tensor."):
             return False
         if api not in self._compat:
-            found: Any = getattr(paddle, "compat", None)
-            for part in api.split(".")[1:]:
-                found = getattr(found, part, None) if found is not None else None
-            self._compat[api] = found if callable(found) else None
+            self._compat[api] = _of_compat(api)
         known = self._compat[api]
         return known is not None and known is not func
+
+    def as_torch(self, name: str) -> str:
+        if not name.startswith("paddle."):
+            return name
+        return "torch." + name.removeprefix("paddle.").removeprefix("compat.")
+
+    def is_proxy(self, module: types.ModuleType) -> bool:
+        return hasattr(module, "_original_module")
 
     def differentiable(self, value: Any) -> bool:
         return not value.stop_gradient
@@ -102,25 +111,23 @@ class PaddleBackend(Backend):
     # -- the way back: handing torch's recorded values to the program ---------------------------------------------
 
     def build_tensor(self, encoded: Encoded) -> Any:
-        _, dtype, shape, data, _, requires_grad = encoded
+        want = TensorValue._make(encoded)
         with paddle.no_grad():
-            tensor = paddle.to_tensor(self._array(dtype, shape, data))
-            if self.dtype_name(tensor.dtype) != dtype:
-                tensor = tensor.astype(dtype)
-        tensor.stop_gradient = not requires_grad
+            tensor = paddle.to_tensor(self._array(want.dtype, want.shape, want.data))
+            if self.dtype_name(tensor.dtype) != want.dtype:
+                tensor = tensor.astype(want.dtype)
+        tensor.stop_gradient = not want.requires_grad
         return tensor
 
     def dtype_of(self, name: str) -> Any:
         return getattr(paddle, name)
 
     def grafted(self, value: Any, node: Any) -> Any:
-        """A value with the gradient graph of a result of its shape and dtype, so that a backward pass reaches it."""
         if value.shape != node.shape or value.dtype != node.dtype or not bool(paddle.isfinite(node).all()):
             return value
         return (node - node.detach()) + value.detach()
 
     def linked(self, value: Any, sources: list[Any]) -> Any:
-        """A value from which a backward pass goes on to the sources, and brings them no gradient of its own."""
         if not self.differentiable(value):
             return value
         for source in sources:
@@ -130,16 +137,33 @@ class PaddleBackend(Backend):
         return value
 
     def as_key(self, value: Any) -> Any:
-        """A size as one that can be a key; all else as it is."""
         return _KEY(value) if type(value) is _SIZE else value
 
-    def _array(self, dtype: str, shape: tuple[int, ...], data: Any) -> Any:
+    def size_of(self, extents: tuple[int, ...]) -> Any:
+        return _SIZE(extents)
+
+    def device_of(self, name: str) -> Any:
+        return paddle.CPUPlace() if name == "cpu" else None
+
+    def child_of(self, layer: Any, name: str) -> Any:
+        return layer._sub_layers.get(name)
+
+    def add_child(self, layer: Any, name: str, child: Any) -> None:
+        layer.add_sublayer(name, child)
+
+    def add_tensor(self, layer: Any, name: str, tensor: Any, *, trained: bool) -> None:
+        if trained:
+            layer.add_parameter(name, paddle.nn.Parameter(tensor))
+        else:
+            layer.register_buffer(name, tensor)
+
+    def _array(self, dtype: str, shape: tuple[int, ...], data: Data) -> Any:
         kind = np.dtype("float32" if dtype == "bfloat16" or dtype.startswith("float8") else dtype)
         if not isinstance(data, bytes):
             return np.zeros(shape, kind)
         return np.frombuffer(data, kind).reshape(shape).copy()
 
-    def fill(self, tensor: Any, dtype: str, shape: tuple[int, ...], data: Any) -> bool:
+    def fill(self, tensor: Any, dtype: str, shape: tuple[int, ...], data: Data) -> bool:
         if tuple(tensor.shape) != shape or self.dtype_name(tensor.dtype) != dtype or not isinstance(data, bytes):
             return False
         if not data or not tensor.is_dense():
@@ -148,3 +172,13 @@ class PaddleBackend(Backend):
         with paddle.no_grad():
             tensor.set_value(paddle.to_tensor(values).astype(dtype) if dtype == "bfloat16" else values)
         return True
+
+
+def _of_compat(api: str) -> Any:
+    """The function or class that Paddle's own package for torch's names has under a name; None where it has none."""
+    value: Any = getattr(paddle, "compat", None)
+    for part in api.split(".")[1:]:
+        if value is None:
+            return None
+        value = getattr(value, part, None)
+    return value if callable(value) else None

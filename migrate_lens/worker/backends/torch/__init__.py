@@ -1,1 +1,5 @@
-"""Torch's side of the seam."""
+"""torch, the baseline: the framework that programs under diagnosis are written for."""
+
+from migrate_lens.worker.backends.torch.framework import TorchFramework
+
+FRAMEWORK = TorchFramework()

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from migrate_lens.model.value import Encoded
-from migrate_lens.worker.backends.base import STRUCTURE, Backend
+from migrate_lens.model.value import DEVICE, DTYPE, SIZE, TENSOR, Data, Encoded, TensorValue
+from migrate_lens.worker.backends.encoding import STRUCTURE
+from migrate_lens.worker.backends.framework import Backend
 
 
 class TorchBackend(Backend):
@@ -43,7 +44,7 @@ class TorchBackend(Backend):
     def look(self, value: Any) -> Encoded:
         dtype = self._dtypes[value.dtype]
         data = None if self.whole == STRUCTURE else self._data(value)
-        return ("T", dtype, tuple(value.shape), data, value.device.type, value.requires_grad)
+        return (TENSOR, dtype, tuple(value.shape), data, value.device.type, value.requires_grad)
 
     def _data(self, value: Any) -> Any:
         if type(value) not in self._plain or value.layout is not torch.strided or value.device.type == "meta":
@@ -71,17 +72,20 @@ class TorchBackend(Backend):
         return value.detach().clone().requires_grad_(True)
 
     def build_tensor(self, encoded: Encoded) -> Any:
-        _, dtype, shape, data, device, requires_grad = encoded
-        kind = np.dtype("float32" if dtype == "bfloat16" else dtype)
-        values = np.frombuffer(data, kind).reshape(shape).copy() if isinstance(data, bytes) else np.zeros(shape, kind)
-        tensor = torch.from_numpy(values).to(device=device, dtype=getattr(torch, dtype))
-        return tensor.requires_grad_(requires_grad) if requires_grad else tensor
+        want = TensorValue._make(encoded)
+        kind = np.dtype("float32" if want.dtype == "bfloat16" else want.dtype)
+        if isinstance(want.data, bytes):
+            values = np.frombuffer(want.data, kind).reshape(want.shape).copy()
+        else:
+            values = np.zeros(want.shape, kind)
+        tensor = torch.from_numpy(values).to(device=want.device, dtype=getattr(torch, want.dtype))
+        return tensor.requires_grad_(True) if want.requires_grad else tensor
 
-    def fill(self, tensor: Any, dtype: str, shape: tuple[int, ...], data: Any) -> bool:
+    def fill(self, tensor: Any, dtype: str, shape: tuple[int, ...], data: Data) -> bool:
         if tuple(tensor.shape) != shape or self._dtypes[tensor.dtype] != dtype or not isinstance(data, bytes):
             return False
         with torch.no_grad():
-            tensor.copy_(self.build_tensor(("T", dtype, shape, data, "cpu", False)))
+            tensor.copy_(self.build_tensor((TENSOR, dtype, shape, data, "cpu", False)))
         return True
 
     def dtype_of(self, name: str) -> Any:
@@ -104,11 +108,11 @@ class TorchBackend(Backend):
 
     def special(self, value: Any, kind: type) -> Encoded | None:
         if kind is torch.Size:
-            return ("Z", tuple(value))
+            return (SIZE, tuple(value))
         if kind is torch.dtype:
-            return ("D", self._dtypes[value])
+            return (DTYPE, self._dtypes[value])
         if kind is torch.device:
-            return ("V", value.type)
+            return (DEVICE, value.type)
         return None
 
     def random_state(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Hiding real torch from a Paddle process, as in the clean environment that Paddle's guide asks for."""
+"""Hiding real torch from a target's process, as in the clean environment that a program is to move to."""
 
 from __future__ import annotations
 

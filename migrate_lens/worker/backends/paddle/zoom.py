@@ -1,50 +1,25 @@
-"""Low-level operators below a call: a framework and a way to note them in, one note an operator out.
+"""Operators of Paddle's eager mode below a call: a way to note them in, one note an operator out.
 
-Torch dispatches every operator through a mode (``TorchDispatchMode``); Paddle has no such seam, so the C functions of
-``paddle._C_ops`` and the C-level methods of its tensors are wrapped, in this process alone, and its own counter of
-operators (``FLAGS_low_precision_op_list``) says whether any of them went by unseen.
+Paddle has no seam for that, so the C functions of ``paddle._C_ops`` and the C-level methods of its tensors are wrapped,
+in this process alone, and its own counter of operators (``FLAGS_low_precision_op_list``) says whether any of them went
+by unseen.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-Note = Callable[[str, Any], None]
+import paddle
+
+from migrate_lens.worker.backends.framework import Note
+
 # C-level tensor methods that run an operator and go through no function of paddle._C_ops (measured on 3.3.1).
 _METHODS = ("_getitem_dygraph", "_setitem_dygraph", "clone", "copy_", "set_value")
+# Names that every object has, and that no operator stands behind.
+_OBJECT = frozenset(dir(object)) | {"__array__", "__dlpack__", "__dlpack_device__", "__len__", "__hash__"}
 _FLAG = "FLAGS_low_precision_op_list"
-
-
-class TorchZoom:
-    """ATen operators, as torch dispatches them.
-
-    Args:
-        note: is told the operator's overload name and its result.
-    """
-
-    def __init__(self, note: Note) -> None:
-        mode: Any = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
-
-        class Mode(mode):  # type: ignore[misc]
-            def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-                out = func(*args, **(kwargs or {}))
-                note(str(func), out)
-                return out
-
-        self._mode = Mode
-
-    @contextlib.contextmanager
-    def open(self) -> Iterator[None]:
-        """Note what is dispatched inside."""
-        with self._mode():
-            yield
-
-    def counted(self) -> dict[str, int]:
-        """Torch has no counter of its own, and needs none: nothing goes by a mode."""
-        return {}
 
 
 class PaddleZoom:
@@ -55,8 +30,6 @@ class PaddleZoom:
     """
 
     def __init__(self, note: Note) -> None:
-        import paddle
-
         self._note = note
         self._open = 0
         self._inside = 0
@@ -99,7 +72,3 @@ class PaddleZoom:
         """How often each kernel has run so far, by Paddle's own count."""
         counts = self._core.get_low_precision_op_list()
         return {str(name): sum(map(int, str(by).split(","))) for name, by in counts.items()}
-
-
-_OBJECT = frozenset(dir(object)) | {"__array__", "__dlpack__", "__dlpack_device__", "__len__", "__hash__"}
-ZOOMS: dict[str, Any] = {"torch": TorchZoom, "paddle": PaddleZoom}

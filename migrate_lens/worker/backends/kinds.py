@@ -1,0 +1,149 @@
+"""Whose an object is and what it is called: live objects of one framework in; yes, no and public names out.
+
+This is all that naming asks of a framework.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from abc import ABC
+from typing import Any, ClassVar
+
+
+class Kinds(ABC):
+    """Tells a framework's own classes and objects from all others, and names them.
+
+    Args:
+        tensor: the framework's tensor class.
+        module: the framework's layer base class.
+        containers: the ``forward`` of each class of layers that only calls the layers in it, one after the other.
+
+    Attributes:
+        name: of the framework, as ``backends.load`` knows it.
+        tops: top-level modules that are the framework.
+        proxy: the class of the module that answers ``import torch`` in the framework's place; empty where torch itself
+            does.
+        registries: classes of the objects behind ``torch.ops``.
+    """
+
+    name: ClassVar[str]
+    tops: ClassVar[frozenset[str]]
+    proxy: ClassVar[str] = ""
+    registries: ClassVar[frozenset[str]] = frozenset(("_OpNamespace", "_Ops"))
+
+    def __init__(self, tensor: type, module: type, containers: tuple[Any, ...]) -> None:
+        self.tensor = tensor
+        self.module = module
+        self.containers = containers
+        self._names: dict[type, str] = {}
+        self._foreign: dict[type, bool] = {}
+
+    def foreign(self, kind: type) -> bool:
+        """Whether a type belongs to the framework."""
+        known = self._foreign.get(kind)
+        if known is None:
+            known = any((base.__module__ or "").partition(".")[0] in self.tops for base in kind.__mro__[:-1])
+            self._foreign[kind] = known
+        return known
+
+    def own(self, kind: type) -> bool:
+        """Whether a class is the framework's own, not a program's subclass."""
+        return (getattr(kind, "__module__", None) or "").partition(".")[0] in self.tops
+
+    def type_name(self, kind: type) -> str:
+        """The public name of the nearest class that is the framework's own."""
+        name = self._names.get(kind)
+        if name is None:
+            name = self._names[kind] = public_name(self._nearest(kind))
+        return name
+
+    def _nearest(self, kind: type) -> type:
+        """A class made on the fly (the context of an autograd.Function) is documented by the base that can be named."""
+        own = [base for base in kind.__mro__ if self.own(base)]
+        if not own:
+            return kind
+        named = [base for base in own if _reachable(base)]
+        if not named:
+            return own[-1]
+        return named[0] if named[0] is own[0] else named[-1]
+
+    def as_torch(self, name: str) -> str:
+        """A public name of the framework's as torch's users know it."""
+        return name
+
+    def is_proxy(self, module: types.ModuleType) -> bool:
+        """Whether a module stands for one of torch's."""
+        return False
+
+    def proxied(self, api: str, func: Any) -> bool:
+        """Whether the proxy handed out another object than the framework's own package for torch's names has."""
+        return False
+
+    def registered_class(self, value: Any) -> str:
+        """The name under ``torch.classes`` of an object of a class that a library registers; empty for all else."""
+        return ""
+
+
+def public_name(value: Any) -> str:
+    """The shortest dotted name by which the modules that are loaded hand out this very object."""
+    module = getattr(value, "__module__", None)
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or type(value).__name__
+    if not module:
+        return _of_owner(value, name.rpartition(".")[2])
+    if type(value) is types.BuiltinFunctionType:
+        return _builtins(module.partition(".")[0]).get(id(value)) or _shorten(module, name, value)
+    return _shorten(module, name, value)
+
+
+def owner_of(func: Any) -> Any:
+    """The object that a callable is bound to; one that makes up its attributes is not asked, it might refuse."""
+    return None if hasattr(type(func), "__getattr__") else getattr(func, "__self__", None)
+
+
+def _of_owner(value: Any, name: str) -> str:
+    """A method of a C class is named by the object that it is bound to."""
+    owner = owner_of(value)
+    if owner is None:
+        return name
+    if not isinstance(owner, type | types.ModuleType):
+        return f"{public_name(type(owner))}.{name}"
+    return _shorten(getattr(owner, "__module__", None) or type(owner).__module__, name, value)
+
+
+@functools.cache
+def _builtins(top: str) -> dict[int, str]:
+    """Names by which a package's public modules hand out functions written in C: these say where they are made."""
+    names: dict[int, str] = {}
+    for module_name in _public_modules(top):
+        module = sys.modules[module_name]
+        if not isinstance(module, types.ModuleType):
+            continue
+        for key, value in list(vars(module).items()):
+            if type(value) is types.BuiltinFunctionType and not key.startswith("_"):
+                names.setdefault(id(value), f"{module_name}.{key}")
+    return names
+
+
+def _public_modules(top: str) -> list[str]:
+    """Loaded modules of a package without a private part in their names, those with the shortest names first."""
+    loaded = [name.split(".") for name in sys.modules if name.partition(".")[0] == top]
+    public = [".".join(parts) for parts in loaded if not any(part.startswith("_") for part in parts)]
+    return sorted(public, key=lambda name: (name.count("."), name))
+
+
+def _reachable(kind: type) -> bool:
+    """Whether a class can be got by its public name."""
+    private = kind.__name__.startswith("_")
+    return not private and getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind
+
+
+def _shorten(module: str, name: str, value: Any) -> str:
+    parts = module.split(".")
+    for length in range(1, len(parts) + 1):
+        prefix = ".".join(parts[:length])
+        loaded = sys.modules.get(prefix)
+        if loaded is not None and getattr(loaded, name, None) is value:
+            return f"{prefix}.{name}"
+    return f"{module}.{name}" if module != "builtins" else name
