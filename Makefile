@@ -1,5 +1,6 @@
 # make demo    diagnose a small C++ extension library, built and run under torch and under Paddle
 # make test    the tests
+# make quick   the tests that need no framework and no compiler: half a minute
 # make lint    format, lint, types, and which module may import which
 # make check   lint and test
 
@@ -9,13 +10,16 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEMO ?= fixtures/muladd
 
-.PHONY: demo test lint check install
+.PHONY: demo test quick lint check install
 
 demo: $(STAMP)
 	$(BIN)/migrate-lens diagnose $(DEMO)
 
 test: $(STAMP)
 	$(BIN)/pytest -n 2
+
+quick: $(STAMP)
+	$(BIN)/pytest -n 2 -m "not real and not native"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -22,7 +22,7 @@ from pathlib import Path
 RUN = """
 import sys
 from pathlib import Path
-from migrate_lens.audit_command import AuditOptions, run
+from migrate_lens.commands.audit import AuditOptions, run
 say = lambda line: print(line, flush=True)
 run(AuditOptions((sys.argv[1],), format="json", output=Path(sys.argv[2])), say)
 """

@@ -12,6 +12,8 @@ from migrate_lens import config
 from migrate_lens.commands import diagnose as pipeline
 from migrate_lens.model.report import Outcome, Report, Runtime, Stage
 
+pytestmark = [pytest.mark.real, pytest.mark.native]
+
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 
 

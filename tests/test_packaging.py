@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,13 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
     folder = tmp_path_factory.mktemp("dist")
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     (path,) = folder.glob("*.whl")
-    return zipfile.ZipFile(path)
+    with zipfile.ZipFile(path) as archive:
+        yield archive
 
 
 @pytest.mark.parametrize("folder", ["rules", "templates"])

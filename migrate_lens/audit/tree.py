@@ -119,7 +119,8 @@ def walk(root: Path) -> Tree:
     while stack:
         prefix, folder = stack.pop()
         try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+            with os.scandir(folder) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
         except OSError as error:
             skipped.append(Skipped(prefix.rstrip("/") or ".", f"cannot be listed: {error.strerror}"))
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,12 +60,12 @@ class Recorded:
 @contextmanager
 def workers(asked: TraceRequest, runtimes: Sequence[Runtime]) -> Iterator[Bench]:
     """Workers for some runtimes, and a private folder that is gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="migrate-lens-", ignore_cleanup_errors=True) as name:
-        torch = Worker(asked.torch_python, "torch") if Runtime.TORCH in runtimes else None
-        paddle = Worker(asked.paddle_python, "paddle") if set(runtimes) - {Runtime.TORCH} else None
-        try:
-            yield Bench(torch, paddle, Path(name))
-        finally:
-            for worker in (torch, paddle):
-                if worker is not None:
-                    worker.close()
+    with ExitStack() as stack:  # one that runs is ended also where the other cannot be started
+        folder = tempfile.TemporaryDirectory(prefix="migrate-lens-", ignore_cleanup_errors=True)
+        name = stack.enter_context(folder)
+        torch = paddle = None
+        if Runtime.TORCH in runtimes:
+            torch = stack.enter_context(Worker(asked.torch_python, "torch"))
+        if set(runtimes) - {Runtime.TORCH}:
+            paddle = stack.enter_context(Worker(asked.paddle_python, "paddle"))
+        yield Bench(torch, paddle, Path(name))

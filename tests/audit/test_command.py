@@ -191,7 +191,7 @@ def test_it_registers_on_a_command_line(library: Path, saved: Path, capsys: pyte
 
 
 def test_importing_the_command_imports_no_reader_and_no_framework() -> None:
-    code = "import sys, migrate_lens.cli.audit; print([m for m in sys.modules if m.startswith(('migrate_lens.audit.', "
-    code += "'migrate_lens.reports.', 'libcst', 'rich', 'torch', 'paddle', 'numpy'))])"
+    heavy = ("migrate_lens.audit.", "migrate_lens.reports.", "libcst", "rich", "torch", "paddle", "numpy")
+    code = f"import sys, migrate_lens.cli.audit; print([m for m in sys.modules if m.startswith({heavy!r})])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -26,40 +26,48 @@ MISSING = [
 ]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("name", PRESENT)
 def test_what_both_have_is_present(real: Surface, name: str) -> None:
     assert real.ask(name).verdict == "present"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("name", MISSING)
 def test_what_only_torch_has_is_missing(real: Surface, name: str) -> None:
     assert real.ask(name).verdict == "missing"
 
 
+@pytest.mark.real
 def test_a_missing_module_decides_for_all_that_is_in_it(real: Surface) -> None:
     assert real.ask("torch.optim.SGD.step").name == "torch.optim"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("name", ["torch.no_such_thing", "torch.Tensor.no_such_thing", "torch.ops.mine.op"])
 def test_what_torch_has_not_is_not_missing(real: Surface, name: str) -> None:
     assert real.ask(name).verdict == "unknown"
 
 
+@pytest.mark.real
 def test_another_kind_is_told(real: Surface) -> None:
     answer = real.ask("torch.device")
     assert (answer.verdict, answer.kind, answer.paddle) == ("other_kind", "class", "module")
 
 
+@pytest.mark.real
 def test_refused_keywords_are_told_and_taken_ones_are_not(real: Surface) -> None:
     assert "size" in real.ask("torch.randint").refused
     assert "dim" not in real.ask("torch.sum").refused
 
 
+@pytest.mark.real
 def test_a_function_that_hides_its_equivalent_is_told(real: Surface) -> None:
     assert not real.ask("torch.nn.functional.gelu").shadowed
     assert real.ask("torch.sort").shadowed == (real.ask("torch.sort").refused >= {"dim"})
 
 
+@pytest.mark.real
 def test_native_names_headers_macros_and_methods(real: Surface) -> None:
     assert real.declared("headers", "torch/script.h").verdict == "missing"
     assert real.declared("headers", "torch/extension.h").verdict == "present"
@@ -70,6 +78,7 @@ def test_native_names_headers_macros_and_methods(real: Surface) -> None:
     assert real.declared("names", "mine::thing").verdict == "unknown"
 
 
+@pytest.mark.real
 def test_a_second_look_asks_nobody(real: Surface, cache: Path) -> None:
     said: list[str] = []
     python = Path(sys.executable)
@@ -78,6 +87,7 @@ def test_a_second_look_asks_nobody(real: Surface, cache: Path) -> None:
     assert again.paddle == real.paddle
 
 
+@pytest.mark.real
 def test_a_surface_is_saved_and_read_back(tmp_path: Path) -> None:
     file = tmp_path / "surface.json"
     surface.write(file, DOCUMENT)

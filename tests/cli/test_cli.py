@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 import sample_reports as samples
 from files import Write
+from processes import PATIENCE, running, wait_for
 
 import migrate_lens.commands
 from migrate_lens.cli.app import EXIT_CODES, main
@@ -220,10 +220,8 @@ class Rule:
 
 @pytest.fixture
 def rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    import migrate_lens.classify
-
     known = [Rule("missing-function"), Rule("missing-module", references=())]
-    _replace(monkeypatch, migrate_lens.classify, "rules", load_rules=lambda: known)
+    monkeypatch.setattr("migrate_lens.rulebook.classify.load_rules", lambda: known)
 
 
 def test_explain(rules: None, capsys: Capture) -> None:
@@ -271,13 +269,16 @@ def test_explain_lists_rules(rules: None, capsys: Capture) -> None:
 
 PROGRAM = """
 import sys, types, time
+from pathlib import Path
 sys.path.insert(0, {tests!r})
 import sample_reports as samples, migrate_lens.commands
 fake = types.ModuleType("migrate_lens.commands.diagnose")
 def diagnose(options, progress):
     progress("torch: run smoke.py")
-    if {slow}:
-        time.sleep(60)
+    if {busy!r}:
+        Path({busy!r}).touch()
+        while Path({busy!r}).exists():
+            time.sleep(0.01)
     return samples.GAPS
 fake.diagnose = diagnose
 sys.modules[fake.__name__] = migrate_lens.commands.diagnose = fake
@@ -286,8 +287,10 @@ sys.exit(main())
 """
 
 
-def _command(*argv: str, slow: bool = False) -> list[str]:
-    program = PROGRAM.format(tests=str(Path(__file__).parents[1] / "helpers"), slow=slow)
+def _command(*argv: str, busy: Path | None = None) -> list[str]:
+    """The command over a made-up diagnosis, which lasts as long as the file ``busy`` that it makes is there."""
+    tests = str(Path(__file__).parents[1] / "helpers")
+    program = PROGRAM.format(tests=tests, busy=str(busy or ""))
     return [sys.executable, "-c", program, *argv]
 
 
@@ -321,24 +324,37 @@ def test_a_narrow_encoding(lib: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "")
 
 
-def test_an_interrupt_is_one_line(lib: Path) -> None:
-    with subprocess.Popen(_command("diagnose", str(lib), slow=True), stderr=subprocess.PIPE, text=True) as process:
-        while not Path(".migrate-lens").exists():
-            time.sleep(0.01)
+def test_an_interrupt_is_one_line(lib: Path, tmp_path: Path) -> None:
+    busy = tmp_path / "busy"
+    with running(_command("diagnose", str(lib), busy=busy), stderr=subprocess.PIPE) as process:
+        assert wait_for(lambda: busy.exists() or process.poll() is not None)
         process.send_signal(signal.SIGINT)
-        _, shown = process.communicate()
+        _, shown = process.communicate(timeout=PATIENCE)
     assert (process.returncode, shown) == (130, "interrupted\n")
     assert list(Path.cwd().iterdir()) == []
+
+
+def test_an_interrupt_that_is_ignored_is_ignored(lib: Path, tmp_path: Path) -> None:
+    """Started by ``nohup``, or by ``&`` in a shell without job control, it goes on as every command does there."""
+    busy = tmp_path / "busy"
+    command = _command("diagnose", str(lib), "--format", "json", busy=busy)
+    with running(command, ignoring=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert wait_for(lambda: busy.exists() or process.poll() is not None)
+        process.send_signal(signal.SIGINT)
+        busy.unlink()
+        out, shown = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, shown) == (1, "")
+    assert json.loads(out)["schema"] == 1
 
 
 def _on_terminal(command: list[str], **env: str) -> str:
     """What the command shows on a terminal of its own."""
     parent, child = pty.openpty()
     settings = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", **env}
-    process = subprocess.Popen(command, stdin=child, stdout=child, stderr=child, env=settings)
-    os.close(child)
-    shown = b"".join(_chunks(parent))
-    process.wait()
+    with running(command, stdin=child, stdout=child, stderr=child, env=settings) as process:
+        os.close(child)
+        shown = b"".join(_chunks(parent))
+        process.wait()
     os.close(parent)
     return shown.decode()
 

@@ -20,6 +20,8 @@ from migrate_lens.runs.bench import Bench, Setting, Steering
 from migrate_lens.runs.store import load
 from migrate_lens.runs.worker import Worker
 
+pytestmark = pytest.mark.real
+
 PROGRAM = """
 import torch
 import torch.nn.functional as F

@@ -45,6 +45,7 @@ def known(program: Path) -> Trace:
     return made
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("runtime", ["torch", "paddle"])
 def test_a_program_traced_twice_on_one_side_does_not_differ(program: Path, runtime: str) -> None:
     found = compare(*(api.trace(program, runtime=runtime) for _ in range(2)))
@@ -52,6 +53,7 @@ def test_a_program_traced_twice_on_one_side_does_not_differ(program: Path, runti
     assert (found.divergences, found.only_left, found.only_right) == ((), (), ())
 
 
+@pytest.mark.real
 def test_paddle_with_torchs_draws_does_the_same_and_without_them_says_why_not(program: Path, tmp_path: Path) -> None:
     kept = tmp_path / "torch.trace"
     ours = api.trace(program, output=kept)
@@ -74,6 +76,7 @@ def _other(value: Encoded) -> Encoded:
     return (*value[:3], value[3][:2] + b"\x80\x7f" + value[3][4:], *value[4:])
 
 
+@pytest.mark.real
 @given(st.data())
 @settings(max_examples=40)
 def test_one_planted_edit_of_a_trace_gives_exactly_one_divergence(known: Trace, data: st.DataObject) -> None:
@@ -100,6 +103,7 @@ def _failure() -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.real
 @given(st.data())
 @settings(max_examples=20)
 def test_one_lost_call_is_said_to_be_lost_and_no_divergence(known: Trace, data: st.DataObject) -> None:
@@ -113,6 +117,7 @@ def test_one_lost_call_is_said_to_be_lost_and_no_divergence(known: Trace, data: 
     assert not found.same
 
 
+@pytest.mark.real
 def test_a_program_before_and_after_an_edit_is_aligned_by_names(program: Path, known: Trace, tmp_path: Path) -> None:
     edited = tmp_path / "program.py"
     edited.write_text(PROGRAM.replace("y = x.sum()", "# a remark\n\ny = torch.exp(x).sum()"))

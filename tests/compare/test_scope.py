@@ -14,6 +14,8 @@ from migrate_lens.discovery.discover import discover
 from migrate_lens.model.report import Decision, Stage, Symptom
 from migrate_lens.model.trace import Ending, Place, Trace
 
+pytestmark = pytest.mark.real
+
 
 def _trace(*answers: tuple[str, str]) -> Trace:
     places = [

@@ -10,6 +10,8 @@ import pytest
 
 from migrate_lens.cli.app import main
 
+pytestmark = pytest.mark.real
+
 NET = """
 import torch
 class Net(torch.nn.Module):

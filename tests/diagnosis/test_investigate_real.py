@@ -16,6 +16,8 @@ from migrate_lens.diagnosis.investigate import baseline, investigate
 from migrate_lens.model.report import Outcome, Probe, ProbeKind, Runtime, Stage
 from migrate_lens.runs import bench as bench_module
 
+pytestmark = pytest.mark.real
+
 __all__ = ["opened_lab"]
 
 AGREE = programs("agree.txt")
@@ -286,7 +288,11 @@ def test_a_baseline_that_does_not_run_is_an_outcome(lab: Lab, name: str) -> None
 
 
 def test_a_hang_is_an_outcome_that_names_the_call(lab: Lab) -> None:
-    run = lab.run("import torch, time\nx = torch.ones(1)\nx.apply_(lambda v: time.sleep(600))", timeout=0.5)
+    source = "import torch, time\nx = torch.ones(1)\nx.apply_(lambda v: time.sleep(600))"
+    for limit in (0.5, 5.0, 50.0):  # until it is long enough for the program to have come there
+        run = lab.run(source, timeout=limit)
+        if run.in_flight_api.startswith("x.apply_"):
+            break
     assert run.fate.timed_out
     assert run.fate.signal_name == "SIGKILL"
     assert run.in_flight_api == "x.apply_(lambda v: time.sleep(600))"
@@ -294,7 +300,7 @@ def test_a_hang_is_an_outcome_that_names_the_call(lab: Lab) -> None:
 
 
 def test_a_call_that_hangs_under_paddle_is_stepped_over(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench_module, "_GRACE", 0.5)
+    monkeypatch.setattr(bench_module, "_GRACE", 3.0)
     monkeypatch.setattr(bench_module, "_FACTOR", 1)
     found = lab.diagnose(
         """

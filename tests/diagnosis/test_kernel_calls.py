@@ -153,6 +153,7 @@ def logged(folder: Path, marks_of_it: tuple[Mark, ...], *macros: str) -> Path:
     return log
 
 
+@pytest.mark.native
 def test_a_marked_program_does_the_same_and_says_where_two_builds_go_apart(tmp_path: Path) -> None:
     made = marks(KERNEL, "a.cc", lambda name: "")
     told = {n: Told(m.closed, False, m.kind not in ("return", "entry")) for n, m in enumerate(made, 1)}
@@ -178,6 +179,7 @@ def test_a_marked_program_does_the_same_and_says_where_two_builds_go_apart(tmp_p
     assert tensor[:3] == ("T", "float32", (2,))
 
 
+@pytest.mark.native
 def test_what_the_library_itself_computes_is_not_blamed_on_a_call(tmp_path: Path) -> None:
     made = marks(KERNEL, "a.cc", lambda name: "")
     told = {n: Told(m.closed, False, m.kind not in ("return", "entry")) for n, m in enumerate(made, 1)}

@@ -144,6 +144,7 @@ namespace at { struct Tensor; }
 """
 
 
+@pytest.mark.native
 def test_a_caster_is_asked_for_by_compiling(tmp_path: Path) -> None:
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "extension.h").write_text(PYBIND)

@@ -9,6 +9,8 @@ import pytest
 
 from migrate_lens.cli.app import main
 
+pytestmark = pytest.mark.real
+
 
 def test_a_difference_of_values_names_the_operators_below_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -17,6 +17,8 @@ from migrate_lens.runs.bench import Bench, Steering
 from migrate_lens.runs.tracer import Capability, Seam, Tracer, Validation
 from migrate_lens.runs.worker import Worker
 
+pytestmark = pytest.mark.real
+
 FLOOR = 22  # cells that are tried on each tracer; a suite that shrinks unseen proves less
 
 

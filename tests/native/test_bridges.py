@@ -34,6 +34,8 @@ def test_a_bridge_says_what_it_is_for_and_when_it_goes(path: Path) -> None:
         assert f"#ifndef {line}" in bridge["header"], "a name that Paddle has by now must win"
 
 
+@pytest.mark.real
+@pytest.mark.native
 def test_all_bridges_compile_together_under_paddles_flags(tmp_path: Path) -> None:
     flags = paddle_flags(Path(sys.executable), tmp_path)
     assert flags

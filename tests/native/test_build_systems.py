@@ -74,6 +74,8 @@ def both(root: Path, work: Path) -> tuple[BuildRun, BuildRun, NativeReport]:
     return torch, paddle, compare_builds(found, torch, paddle, PYTHON, work, LIMIT)
 
 
+@pytest.mark.real
+@pytest.mark.native
 def test_a_bare_cmake_library(root: Path, tmp_path: Path) -> None:
     (root / "CMakeLists.txt").write_text(CMAKE)
     assert (entry := discover(root).build) is not None
@@ -89,6 +91,8 @@ def test_a_bare_cmake_library(root: Path, tmp_path: Path) -> None:
     assert LACKING.items() <= sites.items()
 
 
+@pytest.mark.real
+@pytest.mark.native
 def test_a_pyproject_with_the_backend_of_setuptools(root: Path, tmp_path: Path) -> None:
     (root / "pyproject.toml").write_text(PYPROJECT)
     (root / "setup.py").write_text(SETUP)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from native_samples import FakeTorch, library
+from processes import PATIENCE, PIPES, lens, marked_with, running, wait_for
 
 from migrate_lens.cli.app import main
 from migrate_lens.model.report import Outcome, Runtime
@@ -43,7 +44,7 @@ def checked(root: Path, text: str, *flags: str) -> UnitCheck:
     source = root / "lib" / "a.cc"
     source.parent.mkdir(exist_ok=True)
     source.write_text(text)
-    ground = Ground(source.parent, root / "standins", root / "bridged", FakeTorch(), time.monotonic() + 120)
+    ground = Ground(source.parent, root / "standins", root / "bridged", FakeTorch(), time.monotonic() + PATIENCE)
     (check,) = check_units([Unit("a.cc", ("g++", "-std=c++17", *flags), source, source.parent)], ground)
     return check
 
@@ -52,10 +53,10 @@ def checked(root: Path, text: str, *flags: str) -> UnitCheck:
 def nothing_left(tmp_path: Path) -> Iterator[None]:
     """No compiler may outlive the test."""
     yield
-    listing = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    assert [line for line in listing.splitlines() if str(tmp_path) in line] == []
+    assert marked_with(str(tmp_path)) == set()
 
 
+@pytest.mark.native
 @pytest.mark.usefixtures("nothing_left")
 def test_a_unit_without_end_is_stopped_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(units_module, "UNIT_SECONDS", 2.0)
@@ -64,6 +65,7 @@ def test_a_unit_without_end_is_stopped_and_said(tmp_path: Path, monkeypatch: pyt
     assert "was stopped" in check.reason
 
 
+@pytest.mark.native
 @pytest.mark.usefixtures("nothing_left")
 def test_a_unit_that_wants_all_memory_does_not_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(units_module, "memory_limit", lambda: 1 << 30)
@@ -72,12 +74,14 @@ def test_a_unit_that_wants_all_memory_does_not_get_it(tmp_path: Path, monkeypatc
     assert "memory" in check.reason
 
 
+@pytest.mark.native
 def test_a_source_that_does_not_parse_is_one_construct_and_not_hundreds(tmp_path: Path) -> None:
     check = checked(tmp_path, "int f( {{{{ ] ;;; template <\n" * 50)
     assert check.reached
     assert len(check.constructs) == 1
 
 
+@pytest.mark.native
 def test_twenty_thousand_different_errors_take_bounded_time_and_space(tmp_path: Path) -> None:
     check = checked(tmp_path, "".join(f"int v{n} = missing_{n};\n" for n in range(20_000)))
     assert not check.reached
@@ -86,6 +90,7 @@ def test_twenty_thousand_different_errors_take_bounded_time_and_space(tmp_path: 
     assert sum(construct.folded for construct in check.constructs) > 1000
 
 
+@pytest.mark.native
 def test_a_file_that_is_no_text_at_all(tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib/data.h").write_bytes(bytes(range(256)) * 64)
@@ -95,36 +100,40 @@ def test_a_file_that_is_no_text_at_all(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("nothing_left")
 def test_a_compiler_call_of_a_build_has_limits_of_its_own(tmp_path: Path) -> None:
-    (tmp_path / "g++").write_text("#!/bin/sh\nsleep 61.9\n")
+    (tmp_path / "g++").write_text("#!/bin/sh\nsleep 600\n")
     (tmp_path / "g++").chmod(0o755)
     records = tmp_path / "records"
     env = dict(os.environ, PATH=f"{tmp_path}:/usr/bin:/bin")
     env |= install_shims(tmp_path / "shims", records, env, (), limits=(1.0, 1 << 32))
-    ran = run_bounded(["g++", "-c", "a.cc"], cwd=tmp_path, env=env, timeout=30)
+    ran = run_bounded(["g++", "-c", "a.cc"], cwd=tmp_path, env=env, timeout=PATIENCE)
     (call,) = read_calls(records)
     assert ran.returncode != 0
     assert "stopped after 1 s" in call.stderr
-    listing = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    assert "sleep 61.9" not in listing
 
 
+@pytest.mark.usefixtures("nothing_left")
 def test_what_has_a_group_of_its_own_ends_with_its_session(tmp_path: Path) -> None:
     """As ninja does with each compiler."""
-    code = "import subprocess, time; subprocess.Popen(['sleep', '62.1'], process_group=0); time.sleep(60)"
-    ran = run_bounded([sys.executable, "-c", code], cwd=tmp_path, env=os.environ, timeout=2)
-    assert ran.timed_out
-    listing = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    assert "sleep 62.1" not in listing
+    started = tmp_path / "started"
+    code = (
+        "import pathlib, subprocess, time; subprocess.Popen(['sleep', '600'], process_group=0)\n"
+        f"pathlib.Path({str(started)!r}).touch(); time.sleep(600)"
+    )
+    env = {**os.environ, "MIGRATE_LENS_TEST": str(tmp_path)}
+    for limit in (1.0, 10.0, 100.0):  # until it is long enough for the command to have started something
+        ran = run_bounded([sys.executable, "-c", code], cwd=tmp_path, env=env, timeout=limit)
+        assert ran.timed_out
+        if started.exists():
+            break
+    assert started.exists()
 
 
 def test_a_session_knows_its_members() -> None:
-    leader = subprocess.Popen(["/bin/sh", "-c", "sleep 62.2 & wait"], start_new_session=True)
-    end = time.monotonic() + 10
-    while not (members := session(leader.pid)) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert len(members) == 1
-    process.kill_group(leader)
-    assert session(leader.pid) == []
+    with subprocess.Popen(["/bin/sh", "-c", "sleep 600 & wait"], start_new_session=True) as leader:
+        assert wait_for(lambda: bool(session(leader.pid)))
+        assert len(session(leader.pid)) == 1
+        process.kill_group(leader)
+        assert session(leader.pid) == []
 
 
 def test_a_machine_without_a_compiler_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,13 +150,6 @@ def test_a_machine_without_a_compiler_is_told_what_to_install(tmp_path: Path, mo
     assert "install g++" in run.result.detail
 
 
-def diagnose(root: Path, state: Path, env: dict[str, str]) -> subprocess.Popen[str]:
-    argv = [sys.executable, "-c", "import sys; from migrate_lens.cli import main; sys.exit(main())", "diagnose"]
-    return subprocess.Popen(
-        [*argv, str(root), "--state", str(state)], env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-
-
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     root = tmp_path / "lib"
@@ -158,15 +160,20 @@ def small(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.mark.real
+@pytest.mark.native
 def test_two_diagnoses_at_once_in_one_folder_both_end_well(small: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
-    both = [diagnose(small, state, dict(os.environ)) for _ in range(2)]
-    said = [each.communicate(timeout=300) for each in both]
-    assert [each.returncode for each in both] == [0, 0], said
+    command = lens("diagnose", small, "--state", state)
+    with running(command, **PIPES) as first, running(command, **PIPES) as second:
+        said = [each.communicate(timeout=2 * PATIENCE) for each in (first, second)]
+    assert (first.returncode, second.returncode) == (0, 0), said
     assert sorted(path.name for path in state.iterdir() if not path.name.startswith(".")) == ["report.json", "traces"]
     assert (state / "traces/index.json").is_file()
 
 
+@pytest.mark.real
+@pytest.mark.native
 def test_a_library_that_does_not_compile_under_torch_ends_there(
     small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

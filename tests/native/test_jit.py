@@ -112,6 +112,7 @@ def test_the_library_is_not_written_to(jit: JustInTime) -> None:
     assert {str(path): path.stat().st_mtime_ns for path in jit.library.root.rglob("*")} == before
 
 
+@pytest.mark.native
 def test_a_run_gets_recorded_compilers_and_private_folders(jit: JustInTime) -> None:
     assert set(jit.environ) == set(Runtime)
     for side in SIDES:
@@ -123,6 +124,7 @@ def test_a_run_gets_recorded_compilers_and_private_folders(jit: JustInTime) -> N
         assert len(list((jit.work / f"jit-{side}" / "calls").glob("*.json"))) == 1
 
 
+@pytest.mark.native
 def test_what_was_compiled_before_is_not_compiled_in_the_next_diagnosis(
     jit: JustInTime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,7 @@ def reused(run: BuildRun) -> bool:
     return any("was reused" in note for note in run.notes)
 
 
+@pytest.mark.native
 def test_an_unchanged_library_is_not_built_again(tiny: Tiny) -> None:
     first = tiny.build()
     ran = tiny.log.stat().st_size
@@ -83,6 +84,7 @@ def test_an_unchanged_library_is_not_built_again(tiny: Tiny) -> None:
     ]
 
 
+@pytest.mark.native
 def test_what_is_reused_speaks_of_the_new_folder(tiny: Tiny) -> None:
     first, second = tiny.build(), tiny.build()
     assert second.source
@@ -93,6 +95,7 @@ def test_what_is_reused_speaks_of_the_new_folder(tiny: Tiny) -> None:
         assert str(first.source) not in "".join(call.args)
 
 
+@pytest.mark.native
 @pytest.mark.parametrize("name", ["csrc/value.h", "tiny/__init__.py", "setup.py", "new.txt"])
 def test_any_file_of_the_library_that_changes_makes_a_new_build(tiny: Tiny, name: str) -> None:
     tiny.build()
@@ -125,6 +128,7 @@ def counted(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> Tiny:
     return tiny
 
 
+@pytest.mark.native
 def test_only_the_unit_that_changed_is_compiled_again(counted: Tiny) -> None:
     first = counted.build()
     assert compiles_of(counted) == 2
@@ -136,6 +140,7 @@ def test_only_the_unit_that_changed_is_compiled_again(counted: Tiny) -> None:
     assert sorted(compiled(second)) == sorted(compiled(first)) == ["a.cc", "b.cc"]
 
 
+@pytest.mark.native
 def test_a_header_that_changed_makes_its_units_anew_and_a_note_none(counted: Tiny) -> None:
     counted.build()
     (counted.root / "tiny/__init__.py").write_text("X = 1\n")
@@ -146,6 +151,7 @@ def test_a_header_that_changed_makes_its_units_anew_and_a_note_none(counted: Tin
     assert compiles_of(counted) == 4
 
 
+@pytest.mark.native
 def test_another_environment_makes_a_new_build(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny.build()
     monkeypatch.setenv("CXXFLAGS", "-DOTHER")
@@ -154,6 +160,7 @@ def test_another_environment_makes_a_new_build(tiny: Tiny, monkeypatch: pytest.M
     assert reused(tiny.build())
 
 
+@pytest.mark.native
 def test_no_cache_builds_anew_and_keeps_the_new_build(tiny: Tiny) -> None:
     tiny.build()
     assert not reused(tiny.build(shelf=Shelf(tiny.shelf.folder, fresh=True)))
@@ -172,6 +179,7 @@ def emptied(data: bytes) -> bytes:
     return b""
 
 
+@pytest.mark.native
 @pytest.mark.parametrize("damage", [cut, flipped, emptied])
 def test_a_damaged_entry_is_built_again(tiny: Tiny, damage: Callable[[bytes], bytes]) -> None:
     tiny.build()
@@ -182,6 +190,7 @@ def test_a_damaged_entry_is_built_again(tiny: Tiny, damage: Callable[[bytes], by
     assert reused(tiny.build())
 
 
+@pytest.mark.native
 def test_a_cache_that_cannot_be_written_is_said_and_nothing_more(tiny: Tiny, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     run = tiny.build(shelf=Shelf(tmp_path / "file" / "shelf"))
@@ -189,6 +198,7 @@ def test_a_cache_that_cannot_be_written_is_said_and_nothing_more(tiny: Tiny, tmp
     assert any("is not kept for the next diagnosis" in note for note in run.notes)
 
 
+@pytest.mark.native
 def test_two_builds_at_once_end_well_and_leave_one_whole_entry(tiny: Tiny) -> None:
     runs: list[BuildRun] = []
     threads = [threading.Thread(target=lambda: runs.append(tiny.build())) for _ in range(2)]
@@ -202,6 +212,7 @@ def test_two_builds_at_once_end_well_and_leave_one_whole_entry(tiny: Tiny) -> No
     assert reused(tiny.build())
 
 
+@pytest.mark.native
 def test_a_build_that_fails_in_the_sources_is_kept_but_not_the_baseline(tiny: Tiny) -> None:
     (tiny.root / "csrc/a.cc").write_text("int f( {\n")
     for runtime, expected in ((Runtime.TORCH, False), (Runtime.TARGET, True)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import marshal
 import os
 import signal
@@ -202,11 +203,12 @@ def test_threads_that_write_large_frames_at_once_lose_none(tmp_path: Path) -> No
 
 def test_a_signal_that_comes_while_a_frame_is_written_may_write_too(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "t")
-    came: list[int] = []
+    numbers, came = itertools.count(), list[int]()
 
-    def handler(*_: object) -> None:
-        came.append(1)
-        journal.write(("signal", len(came)))
+    def handler(*_: object) -> None:  # on a busy machine the next signal may come within it
+        number = next(numbers)
+        came.append(number)
+        journal.write(("signal", number))
 
     old = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 0.001, 0.0005)
@@ -218,7 +220,7 @@ def test_a_signal_that_comes_while_a_frame_is_written_may_write_too(tmp_path: Pa
         signal.signal(signal.SIGALRM, old)
     journal.close()
     found = [frame[1] for frame in read(tmp_path / "t")[1] if frame[0] == "signal"]
-    assert found == list(range(1, len(came) + 1))
+    assert sorted(found) == sorted(came)
 
 
 def test_a_journal_that_is_muted_keeps_no_data(tmp_path: Path) -> None:

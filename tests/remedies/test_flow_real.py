@@ -14,6 +14,8 @@ from migrate_lens.cli import app as cli
 from migrate_lens.remedies.publish.verify import UNDER_PADDLE
 from migrate_lens.remedies.reproduce.reproduce import length
 
+pytestmark = [pytest.mark.real, pytest.mark.native]
+
 _PROGRAM = """import torch
 import torch.nn.functional as F
 

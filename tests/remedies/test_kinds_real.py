@@ -14,6 +14,8 @@ import pytest
 from migrate_lens.cli import app as cli
 from migrate_lens.remedies.publish.verify import UNDER_PADDLE
 
+pytestmark = [pytest.mark.real, pytest.mark.native]
+
 _CONTEXT = "torch.autograd.function.FunctionCtx.saved_tensors:missing_api"
 _FILES = {
     "pyproject.toml": '[project]\nname = "pkg"\nversion = "1"\n',

@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from processes import PATIENCE, PIPES, lens, marked_with, running, wait_for
 
 from migrate_lens.discovery.discover import discover
 from migrate_lens.model.errors import RuntimeUnavailable
@@ -19,20 +19,13 @@ from migrate_lens.model.report import Runtime
 from migrate_lens.runs.bench import Bench, Setting
 from migrate_lens.runs.worker import Worker
 
-MAIN = "import sys; from migrate_lens.cli import main; sys.exit(main(sys.argv[1:]))"
-PATIENCE = 60.0
-Command = Callable[..., list[str]]
-
-
-def command(*args: object) -> list[str]:
-    """``migrate-lens`` with arguments, in this interpreter."""
-    return [sys.executable, "-c", MAIN, *map(str, args)]
+pytestmark = pytest.mark.real
 
 
 def diagnosed(folder: Path, *args: object) -> subprocess.CompletedProcess[str]:
     """Run ``diagnose`` to its end in a folder of its own."""
     return subprocess.run(
-        command("diagnose", *args), cwd=folder, capture_output=True, text=True, timeout=PATIENCE,
+        lens("diagnose", *args), cwd=folder, capture_output=True, text=True, timeout=PATIENCE,
         stdin=subprocess.DEVNULL,
     )  # fmt: skip
 
@@ -133,9 +126,9 @@ def test_what_a_program_leaves_running_is_ended_with_it(
         setting = Setting(library, dict.fromkeys(Runtime, ()), (), PATIENCE)
         run = bench.run(setting, Runtime.TORCH, library.probes[0])
         assert run.trace.ending.how == "finished"
-        assert len(tagged(tag)) == 1
+        assert len(marked_with(tag)) == 1
         assert bench.run(setting, Runtime.TORCH, library.probes[0]).trace.ending.how == "finished"
-    assert wait_for(lambda: not tagged(tag))
+    assert wait_for(lambda: not marked_with(tag))
 
 
 # -- an interrupt at every stage -------------------------------------------------------------------------------------
@@ -172,39 +165,12 @@ STAGES = {
 }
 
 
-def tagged(tag: str) -> set[int]:
-    """Processes that were started, at any remove, with this mark in their environment."""
-    found = set()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                data, state = (
-                    (entry / "environ").read_bytes(),
-                    (entry / "stat").read_text().rpartition(")")[2].split()[0],
-                )
-            except OSError:
-                continue
-            if tag.encode() in data and state != "Z":
-                found.add(int(entry.name))
-    return found
-
-
-def wait_for(condition: Callable[[], bool]) -> bool:
-    """Whether something comes true before patience ends."""
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
-    return True
-
-
 @pytest.fixture
 def tag() -> Iterator[str]:
     """A mark for the environment; whatever still bears it at the end is ended."""
     mark = f"migrate-lens-test-{uuid.uuid4().hex}"
     yield mark
-    for pid in tagged(mark):
+    for pid in marked_with(mark):
         os.kill(pid, signal.SIGKILL)
 
 
@@ -220,35 +186,29 @@ def test_an_interrupt_leaves_no_process_and_no_file(name: str, tmp_path: Path, t
         stay = STAY.format(marker=marker, where=where, time=times) if path.endswith(".py") else ""
         (library / path).write_text(stay + text)
     env = {**os.environ, "MIGRATE_LENS_TEST": tag, "TMPDIR": str(private)}
-    process = subprocess.Popen(
-        command("diagnose", library / target), cwd=work, env=env, start_new_session=True, text=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    assert wait_for(lambda: os.path.exists(marker + ".here") or process.poll() is not None)
-    assert process.poll() is None, process.communicate()
-    assert len(tagged(tag)) >= 3
-    os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=PATIENCE)
+    with running(lens("diagnose", library / target), cwd=work, env=env, start_new_session=True, **PIPES) as process:
+        assert wait_for(lambda: os.path.exists(marker + ".here") or process.poll() is not None)
+        assert process.poll() is None, process.communicate()
+        assert len(marked_with(tag)) >= 3
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert out == ""
     assert "Traceback" not in err
-    assert wait_for(lambda: not tagged(tag)), tagged(tag)
+    assert wait_for(lambda: not marked_with(tag)), marked_with(tag)
     assert list(work.iterdir()) == []
     assert [p.name for p in private.iterdir() if p.name.startswith("migrate-lens-")] == []
 
 
 def test_an_interrupt_while_the_frameworks_start(tmp_path: Path, tag: str, script: Path) -> None:
     env = {**os.environ, "MIGRATE_LENS_TEST": tag}
-    process = subprocess.Popen(
-        command("diagnose", script), cwd=tmp_path, env=env, start_new_session=True, text=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    assert wait_for(lambda: len(tagged(tag)) >= 3)
-    os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=PATIENCE)
+    with running(lens("diagnose", script), cwd=tmp_path, env=env, start_new_session=True, **PIPES) as process:
+        assert wait_for(lambda: len(marked_with(tag)) >= 3)
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "Traceback" not in err
-    assert wait_for(lambda: not tagged(tag))
+    assert wait_for(lambda: not marked_with(tag))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["script.py"]
 
 
@@ -257,11 +217,18 @@ def test_a_driver_that_is_killed_takes_its_workers_along(tmp_path: Path, tag: st
     script = tmp_path / "script.py"
     script.write_text(STAY.format(marker=marker, where="torch", time=1) + RUN)
     env = {**os.environ, "MIGRATE_LENS_TEST": tag, "TMPDIR": str(tmp_path)}
-    process = subprocess.Popen(
-        command("diagnose", script), cwd=tmp_path, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-    )
-    assert wait_for(lambda: os.path.exists(marker + ".here"))
-    process.kill()
-    process.wait()
-    left = {pid for pid in tagged(tag) if b"time.sleep(600)" not in Path(f"/proc/{pid}/cmdline").read_bytes()}
-    assert wait_for(lambda: not (tagged(tag) & left))
+    with running(lens("diagnose", script), cwd=tmp_path, env=env, **PIPES) as process:
+        assert wait_for(lambda: os.path.exists(marker + ".here") or process.poll() is not None)
+        assert process.poll() is None
+        process.kill()
+        process.wait()
+        left = {pid for pid in marked_with(tag) if b"time.sleep(600)" not in _line(pid)}
+        assert wait_for(lambda: not (marked_with(tag) & left))
+
+
+def _line(pid: int) -> bytes:
+    """The command line of a process, empty where it has ended since."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from typing import Any
 
 import pytest
@@ -81,7 +82,8 @@ def test_a_public_module_with_the_same_object_is_named() -> None:
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_a_private_helper_gets_a_stand_in_where_it_is_missing(newline: str) -> None:
+def test_a_private_helper_gets_a_stand_in_where_it_is_missing(newline: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
     lab = FakeLab(lambda source: Trial(raised("ImportError"), raised("ImportError")))
     source = newline.join(["def f(x):", "    from torch.nn.modules.utils import _pair as p", "    return p(x)", ""])
     (text,) = _rewritten(source.encode(), "_pair", lab)

@@ -13,6 +13,8 @@ import pytest
 from migrate_lens.cli import app as cli
 from migrate_lens.remedies.publish.verify import IN_SCOPE, run_in, without
 
+pytestmark = [pytest.mark.real, pytest.mark.native]
+
 _FILES = {
     "pyproject.toml": '[project]\nname = "mylib"\nversion = "1"\n',
     "mylib/__init__.py": "import torch\n\nfrom other import twice\n\n\ndef f():\n"
