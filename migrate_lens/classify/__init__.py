@@ -7,9 +7,11 @@ from dataclasses import replace
 
 from migrate_lens.classify.decide import decide
 from migrate_lens.model.report import Category, Finding, Gap, Layer
-from migrate_lens.rulebook.classify import Rule, facts_of, load_rules, match
+from migrate_lens.rulebook.classify import Rule, answer, facts_of, load_rules, match
 
 __all__ = ["Rule", "classify", "load_rules", "match"]
+
+_UNCLAIMED = "UNCLASSIFIED: no rule claims this; please report it with this evidence"
 
 
 def classify(findings: Iterable[Finding], rules: tuple[Rule, ...] | None = None) -> tuple[Gap, ...]:
@@ -23,34 +25,35 @@ def classify(findings: Iterable[Finding], rules: tuple[Rule, ...] | None = None)
     taken: dict[str, int] = {}
     for finding in findings:
         gap = _gap(finding, known)
-        seen = taken[gap.id] = taken.get(gap.id, 0) + 1
-        gaps.append(gap if seen == 1 else _renamed(gap, seen))
+        count = taken[gap.id] = taken.get(gap.id, 0) + 1
+        gaps.append(gap if count == 1 else replace(gap, id=f"{gap.id}:{count}"))
     return tuple(gaps)
 
 
 def _gap(finding: Finding, rules: tuple[Rule, ...]) -> Gap:
+    """One gap: each aspect is what the most specific rule about it says, the rule that is named says most of all."""
     facts = facts_of(finding)
     layered = match(rules, facts, "layer")
     categorised = match(rules, facts, "category")
-    layer = Layer(layered.layer) if layered and layered.layer else Layer.UNCLASSIFIED
-    category = Category(categorised.category) if categorised and categorised.category else Category.A
     decided = match(rules, facts, "decision")
-    decision, reasons = decide(finding, category, decided.decision if decided else "")
-    rule = _told(layered, categorised, decided)
+    named = answer(rules, facts)
+    layer = (layered and layered.layer) or Layer.UNCLASSIFIED
+    category = (categorised and categorised.category) or Category.A
+    decision, reasons = decide(finding, category, (decided and decided.decision) or "")
     evidence = (*finding.evidence, *reasons)
     if layer is Layer.UNCLASSIFIED:
-        evidence = ("UNCLASSIFIED: no rule claims this; please report it with this evidence", *evidence)
+        evidence = (_UNCLAIMED, *evidence)
     return Gap(
-        f"{finding.key.api}:{finding.key.symptom}", finding.key.api, finding.key.symptom, layer, category, decision,
-        rule, finding.stage, finding.sites, finding.expected, finding.actual, evidence,
-    )  # fmt: skip
-
-
-def _told(*found: Rule | None) -> str:
-    """The rule that says most about a gap."""
-    known = [r for r in found if r is not None]
-    return max(known, key=lambda r: r.weight).id if known else ""
-
-
-def _renamed(gap: Gap, number: int) -> Gap:
-    return replace(gap, id=f"{gap.id}:{number}")
+        id=f"{finding.key.api}:{finding.key.symptom}",
+        api=finding.key.api,
+        symptom=finding.key.symptom,
+        layer=layer,
+        category=category,
+        decision=decision,
+        rule=named.id if named else "",
+        stage=finding.stage,
+        sites=finding.sites,
+        expected=finding.expected,
+        actual=finding.actual,
+        evidence=evidence,
+    )

@@ -5,17 +5,15 @@ Exit codes: 0 no gaps, 1 gaps, 2 usage or tool error, 3 the torch baseline does 
 
 from __future__ import annotations
 
-import difflib
 import sys
-import textwrap
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import typer
 
-from migrate_lens import __version__, config, state
+from migrate_lens import __version__, config
 from migrate_lens.cli import audit as cli_audit
 from migrate_lens.cli import diagnose as cli_diagnose
 from migrate_lens.cli import remedies as cli_remedies
@@ -23,7 +21,7 @@ from migrate_lens.cli import terminal
 from migrate_lens.cli import trace as cli_trace
 from migrate_lens.cli.diagnose import REPORT
 from migrate_lens.cli.exits import ERROR, EXIT_CODES, GAPS, INTERRUPTED, NO_GAPS
-from migrate_lens.model.errors import LensError, UsageError
+from migrate_lens.model.errors import LensError
 
 __all__ = ["EXIT_CODES", "GAPS", "NO_GAPS", "app", "main"]
 
@@ -93,25 +91,6 @@ def _root(
 cli_diagnose.register(app)  # commands are listed in the order in which they are added
 
 
-class _Rule(Protocol):
-    """What ``explain`` shows of a rule."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def why(self) -> str: ...
-    @property
-    def instead(self) -> str: ...
-    @property
-    def layer(self) -> str: ...
-    @property
-    def category(self) -> str: ...
-    @property
-    def references(self) -> Iterable[str]: ...
-
-
 @app.command()
 def explain(
     rule: Annotated[
@@ -123,45 +102,10 @@ def explain(
     ] = config.DEFAULT_STATE,
 ) -> int:
     """Say what a rule means, why, and what to do."""
-    from migrate_lens.rulebook.classify import load_rules
+    from migrate_lens.commands import explain as explaining
 
-    known: dict[str, _Rule] = {one.id: one for one in load_rules()}
-    if rule is None:
-        terminal.show("".join(f"{name}: {one.title}\n" for name, one in sorted(known.items())))
-    else:
-        terminal.show(_explained(_find_rule(rule, known, _claimed(state_folder / REPORT))))
+    terminal.show(explaining.run(rule, state_folder / REPORT, terminal.width()))
     return NO_GAPS
-
-
-def _claimed(path: Path) -> dict[str, str]:
-    """The rule of each gap of the last diagnosis; empty where there was none."""
-    document = state.read(path) or {}
-    gaps = document.get("gaps")
-    return {str(gap.get("id")): str(gap.get("rule")) for gap in gaps} if isinstance(gaps, list) else {}
-
-
-def _find_rule(name: str, known: dict[str, _Rule], claimed: dict[str, str]) -> _Rule:
-    """The rule of that id, or the one that claims the gap of that id."""
-    rule = known.get(claimed.get(name, name))
-    if rule is not None:
-        return rule
-    if name in claimed:
-        raise UsageError(f"no rule claims {name}", f"report it with its evidence, which is in {REPORT}")
-    near = difflib.get_close_matches(name, [*known, *claimed], n=3, cutoff=0.4)
-    raise UsageError(f"no rule called {name!r}", f"did you mean {', '.join(near)}?" if near else "migrate-lens explain")
-
-
-def _explained(rule: _Rule) -> str:
-    width = terminal.width()
-    parts = [f"{rule.id}: {rule.title}\nlayer {rule.layer}, category {rule.category}"]
-    for title, prose in (("Why", rule.why), ("Instead", rule.instead)):
-        if prose:
-            filled = textwrap.fill(" ".join(prose.split()), width, initial_indent="  ", subsequent_indent="  ")
-            parts.append(f"{title}\n{filled}")
-    references = "\n".join(f"  - {reference}" for reference in rule.references)
-    if references:
-        parts.append(f"References\n{references}")
-    return "\n\n".join(parts) + "\n"
 
 
 cli_trace.register(app)

@@ -1,24 +1,21 @@
-"""Pattern rules: TOML files in, a matcher over the facts of one use out; a rule's examples are source text.
-
-``[when]`` names facts and what they must be: a glob, a list of globs (any of them), or a bool; all must hold. Of the
-rules that match, the one with the most conditions speaks.
-"""
+"""Audit rules in; which of them speaks about one use of torch in a source, out; a rule's examples are source text."""
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
-from fnmatch import translate
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from migrate_lens.model.errors import RuleError
 from migrate_lens.model.report import Category, Decision, Layer, Symptom
-from migrate_lens.model.uses import Use, words
+from migrate_lens.model.uses import Use
+from migrate_lens.rulebook import document, matching
+from migrate_lens.rulebook.document import Field, Schema, Table
+from migrate_lens.rulebook.matching import Matcher, Value, Vocabulary, holds, most_specific
 from migrate_lens.shipped import folder
 
 FACTS: Mapping[str, str] = {
@@ -37,21 +34,83 @@ FACTS: Mapping[str, str] = {
     "lang": "python, cpp, cmake or toml",
     "private": "a part of the torch name begins with one underscore",
 }
-KEYS = words(
-    "title why instead symptom layer category decision weight over_verdict under when example counterexample references"
-)
-WEIGHTS = {"high": 3.0, "medium": 2.0, "low": 1.0}
+# A call has no keyword, one, or several; of everything else each use has exactly one value.
+VOCABULARY = Vocabulary(FACTS, always=frozenset(FACTS.keys() - {"argument"}))
 PRIVATE = re.compile(r"\._(?!_)")
 
-Condition = re.Pattern[str] | bool
+
+class Severity(StrEnum):
+    """How much a gap of a rule counts in the grade of a library."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One rule; ``id`` is the file's stem, ``under`` the name of the gap, if all sites are one."""
+WEIGHTS = {Severity.HIGH: 3.0, Severity.MEDIUM: 2.0, Severity.LOW: 1.0}
 
-    id: str
-    title: str
+
+class Case(NamedTuple):
+    """A source that a rule brings along, and where it stands in a library."""
+
+    path: str
+    source: str
+
+
+_PATH = Field("path", document.text, "lib/module.py")
+_SOURCE = Field("source", document.text)
+_ALSO: Field[tuple[str, ...]] = Field("also", document.texts, ())
+_EXAMPLE = Schema((_PATH, _SOURCE, _ALSO), "every example has a source")
+_COUNTEREXAMPLE = Schema((_PATH, _SOURCE), "every counterexample has a source")
+
+_TITLE = Field("title", document.text)
+_WHY = Field("why", document.text)
+_INSTEAD = Field("instead", document.text)
+_SYMPTOM = Field("symptom", document.choice(Symptom, "symptom"))
+_LAYER = Field("layer", document.choice(Layer, "layer"))
+_CATEGORY = Field("category", document.choice(Category, "category"))
+_DECISION = Field("decision", document.choice(Decision, "decision"))
+_WEIGHT = Field("weight", document.choice(Severity, "weight"))
+_OVER_VERDICT = Field("over_verdict", document.flag, False)
+_UNDER = Field("under", document.text, "")
+_PRIORITY = Field("priority", document.number, 0)
+_WHEN = Field("when", matching.conditions(VOCABULARY))
+_EXAMPLES = Field("example", document.tables(_EXAMPLE))
+_COUNTEREXAMPLES = Field("counterexample", document.tables(_COUNTEREXAMPLE))
+_REFERENCES: Field[tuple[str, ...]] = Field("references", document.texts, ())
+SCHEMA = Schema(
+    (
+        _TITLE,
+        _WHY,
+        _INSTEAD,
+        _SYMPTOM,
+        _LAYER,
+        _CATEGORY,
+        _DECISION,
+        _WEIGHT,
+        _OVER_VERDICT,
+        _UNDER,
+        _PRIORITY,
+        _WHEN,
+        _EXAMPLES,
+        _COUNTEREXAMPLES,
+        _REFERENCES,
+    ),
+    "every audit rule says what it is, what to do instead, what kind of gap it is, when, and has cases for and against",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule(Matcher):
+    """One rule.
+
+    Attributes:
+        weight: what a gap of it counts.
+        over_verdict: it knows more than a look-up of the name in both frameworks, and goes before it.
+        under: the name of the gap, if all sites are one.
+        also: for each example, the other rules that speak about other lines of it.
+    """
+
     why: str
     instead: str
     symptom: Symptom
@@ -61,25 +120,13 @@ class Rule:
     weight: float
     over_verdict: bool
     under: str
-    when: tuple[tuple[str, Condition], ...]
-    examples: tuple[tuple[str, str], ...]
-    counterexamples: tuple[tuple[str, str], ...]
-
-    def matches(self, facts: Mapping[str, Any]) -> bool:
-        """Whether all conditions hold."""
-        return all(holds(wanted, facts[name]) for name, wanted in self.when)
+    examples: tuple[Case, ...]
+    also: tuple[frozenset[str], ...]
+    counterexamples: tuple[Case, ...]
+    references: tuple[str, ...] = ()
 
 
-def holds(wanted: Condition, fact: Any) -> bool:
-    """One condition; a fact with several values holds if any of them does."""
-    if isinstance(wanted, bool):
-        return bool(fact) is wanted
-    if isinstance(fact, tuple):
-        return any(wanted.match(item) for item in fact)
-    return wanted.match(str(fact)) is not None
-
-
-def facts_of(use: Use, role: str, lang: str) -> dict[str, Any]:
+def facts_of(use: Use, role: str, lang: str) -> dict[str, Value]:
     """Everything that a rule may ask about a use."""
     return {
         "event": use.event,
@@ -104,71 +151,72 @@ class RuleSet:
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         self.rules = rules
-        self.by_event: dict[str, list[Rule]] = {}
+        self.by_event: dict[str, tuple[Rule, ...]] = {}
 
     def find(self, use: Use, role: str, lang: str) -> Rule | None:
         """The most specific rule that speaks about a use."""
-        if use.event not in self.by_event:
-            self.by_event[use.event] = [rule for rule in self.rules if holds(dict(rule.when)["event"], use.event)]
-        candidates = self.by_event[use.event]
+        candidates = self._about(use.event)
         if not candidates:
             return None
         facts = facts_of(use, role, lang)
-        found = [rule for rule in candidates if rule.matches(facts)]
-        return max(found, key=lambda rule: (len(rule.when), rule.weight, rule.id), default=None)
+        return most_specific(rule for rule in candidates if rule.matches(facts))
+
+    def _about(self, event: str) -> tuple[Rule, ...]:
+        if event not in self.by_event:
+            self.by_event[event] = tuple(rule for rule in self.rules if holds(rule.when.wanted["event"], event))
+        return self.by_event[event]
 
 
 @cache
 def load_rules() -> RuleSet:
-    """Every rule that is shipped."""
-    return RuleSet(tuple(read_rule(path) for path in sorted(folder("rules/audit").glob("*.toml"))))
+    """Every rule that is shipped.
+
+    Raises:
+        RuleError: a file is not a valid rule.
+    """
+    return RuleSet(read_rules(folder("rules/audit")))
+
+
+def read_rules(place: Path) -> tuple[Rule, ...]:
+    """All rules of a folder, by name.
+
+    Raises:
+        RuleError: a file is not a valid rule.
+    """
+    return tuple(read_rule(path) for path in document.files(place))
 
 
 def read_rule(path: Path) -> Rule:
-    """One rule file, checked."""
-    try:
-        raw = tomllib.loads(path.read_text("utf-8"))
-        check(path, raw)
-        return Rule(
-            id=path.stem,
-            title=raw["title"],
-            why=raw["why"],
-            instead=raw["instead"],
-            symptom=Symptom(raw["symptom"]),
-            layer=Layer(raw["layer"]),
-            category=Category(raw["category"]),
-            decision=Decision(raw["decision"]),
-            weight=WEIGHTS[raw["weight"]],
-            over_verdict=raw.get("over_verdict", False),
-            under=raw.get("under", ""),
-            when=tuple((name, condition(wanted)) for name, wanted in raw["when"].items()),
-            examples=cases(raw, "example"),
-            counterexamples=cases(raw, "counterexample"),
-        )
-    except (tomllib.TOMLDecodeError, KeyError, ValueError, TypeError) as error:
-        raise RuleError(f"{path.name}: {error}", "see rules/audit for valid ones") from error
+    """Read one rule.
 
-
-def check(path: Path, raw: dict[str, Any]) -> None:
-    """Keys and facts must exist, and a rule must ask for an event and prove itself both ways."""
-    for word, known in (*((key, KEYS) for key in raw), *((fact, FACTS) for fact in raw["when"])):
-        if word not in known:
-            near = get_close_matches(word, list(known), n=1)
-            raise RuleError(f"{path.name}: no key or fact {word!r}", f"did you mean {near[0]!r}?" if near else "")
-    if "event" not in raw["when"] or not raw.get("example") or not raw.get("counterexample"):
+    Raises:
+        RuleError: it is not valid; the message names the file and the key.
+    """
+    table = document.load(path, SCHEMA)
+    examples, counterexamples = table[_EXAMPLES], table[_COUNTEREXAMPLES]
+    when = table[_WHEN]
+    if "event" not in when.wanted or not examples or not counterexamples:
         raise RuleError(f"{path.name}: needs an event, an example and a counterexample", "see the other rules")
+    return Rule(
+        id=path.stem,
+        title=table[_TITLE],
+        why=table[_WHY],
+        instead=table[_INSTEAD],
+        symptom=table[_SYMPTOM],
+        layer=table[_LAYER],
+        category=table[_CATEGORY],
+        decision=table[_DECISION],
+        weight=WEIGHTS[table[_WEIGHT]],
+        over_verdict=table[_OVER_VERDICT],
+        under=table[_UNDER],
+        priority=table[_PRIORITY],
+        when=when,
+        examples=tuple(_case(example) for example in examples),
+        also=tuple(frozenset(example[_ALSO]) for example in examples),
+        counterexamples=tuple(_case(example) for example in counterexamples),
+        references=table[_REFERENCES],
+    )
 
 
-def condition(wanted: object) -> Condition:
-    """Globs become one pattern."""
-    if isinstance(wanted, bool):
-        return wanted
-    globs = [wanted] if isinstance(wanted, str) else wanted
-    if not isinstance(globs, list) or not all(isinstance(glob, str) for glob in globs):
-        raise TypeError(f"a condition is a glob, a list of globs or a bool, not {wanted!r}")
-    return re.compile("|".join(translate(glob) for glob in globs))
-
-
-def cases(raw: dict[str, Any], key: str) -> tuple[tuple[str, str], ...]:
-    """(path, source) of the cases that a rule brings along."""
-    return tuple((case.get("path", "lib/module.py"), case["source"]) for case in raw[key])
+def _case(table: Table) -> Case:
+    return Case(table[_PATH], table[_SOURCE])

@@ -1,26 +1,22 @@
-"""Rules: TOML files in, matched by facts; a rule says what layer and category a finding has, and why.
+"""Classification rules in; which of them says what layer and category a finding has, why, and what to do, out.
 
-A rule is data with its proof beside it. ``[when]`` names facts and what they must be: a glob, a list of globs (any of
-them), or a bool; all must hold. Of the rules that match and that say something about an aspect, the one with the most
-conditions speaks, then the one with the highest ``priority``, then the first by name.
+A rule is data with its proof beside it: examples that it answers, and counterexamples that it does not match.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from difflib import get_close_matches
-from fnmatch import fnmatchcase
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Literal, assert_never
 
 from migrate_lens.model.errors import RuleError
-from migrate_lens.model.report import Category, Decision, Fact, Finding, Layer
+from migrate_lens.model.report import Category, Decision, Fact, Finding, Layer, Stage, Symptom
+from migrate_lens.rulebook import document, matching
+from migrate_lens.rulebook.document import Field, Schema
+from migrate_lens.rulebook.matching import Matcher, Vocabulary, most_specific
 from migrate_lens.shipped import folder
-
-Condition = str | bool | tuple[str, ...]
 
 FACTS: Mapping[str, str] = {
     "symptom": "how it shows",
@@ -57,38 +53,68 @@ FACTS: Mapping[str, str] = {
     "counterpart": "the name under which Paddle has what is missing: a public one if there is one, else a private one",
     "message_kind": "what kind of diagnostic the compiler gave",
 }
-_SAYS = ("layer", "category", "decision")
-_KEYS = frozenset(
-    ("title", "why", "instead", "when", "example", "counterexample", "priority", "references", "bridge", *_SAYS)
+VOCABULARY = Vocabulary(
+    FACTS,
+    always=frozenset(("symptom", "api", "detail", "stage")),
+    closed={"symptom": frozenset(map(str, Symptom)), "stage": frozenset(map(str, Stage))},
 )
 
+Cases = tuple[Mapping[str, Fact], ...]
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One rule, as its file has it; ``id`` is the file's stem."""
+_TITLE = Field("title", document.text)
+_WHY = Field("why", document.text)
+_WHEN = Field("when", matching.conditions(VOCABULARY))
+_INSTEAD = Field("instead", document.text, "")
+_LAYER: Field[Layer | None] = Field("layer", document.choice(Layer, "layer"), None)
+_CATEGORY: Field[Category | None] = Field("category", document.choice(Category, "category"), None)
+_DECISION: Field[Decision | None] = Field("decision", document.choice(Decision, "decision"), None)
+_PRIORITY = Field("priority", document.number, 0)
+_REFERENCES: Field[tuple[str, ...]] = Field("references", document.texts, ())
+_EXAMPLES: Field[Cases] = Field("example", matching.many(matching.facts(VOCABULARY)), ())
+_COUNTEREXAMPLES: Field[Cases] = Field("counterexample", matching.many(matching.facts(VOCABULARY)), ())
+SCHEMA = Schema(
+    (
+        _TITLE,
+        _WHY,
+        _WHEN,
+        _INSTEAD,
+        _LAYER,
+        _CATEGORY,
+        _DECISION,
+        _PRIORITY,
+        _REFERENCES,
+        _EXAMPLES,
+        _COUNTEREXAMPLES,
+    ),
+    "every rule says its title, why, and when",
+)
 
-    id: str
-    title: str
+Aspect = Literal["layer", "category", "decision"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule(Matcher):
+    """One rule, as its file has it; it is silent about a layer, category or decision that is None."""
+
     why: str
-    instead: str
-    layer: str
-    category: str
-    decision: str
-    priority: int
-    when: Mapping[str, Condition]
+    instead: str = ""
+    layer: Layer | None = None
+    category: Category | None = None
+    decision: Decision | None = None
     references: tuple[str, ...] = ()
-    examples: tuple[Mapping[str, Fact], ...] = ()
-    counterexamples: tuple[Mapping[str, Fact], ...] = ()
-    bridge: Mapping[str, Any] = field(default_factory=dict)
+    examples: Cases = ()
+    counterexamples: Cases = ()
 
-    @property
-    def weight(self) -> tuple[int, int]:
-        """How specific the rule is."""
-        return (len(self.when), self.priority)
-
-    def matches(self, facts: Mapping[str, Fact]) -> bool:
-        """Whether all conditions hold."""
-        return all(_holds(wanted, facts.get(name)) for name, wanted in self.when.items())
+    def says(self, aspect: Aspect) -> Layer | Category | Decision | None:
+        """What the rule says about one aspect of a gap."""
+        match aspect:
+            case "layer":
+                return self.layer
+            case "category":
+                return self.category
+            case "decision":
+                return self.decision
+        assert_never(aspect)
 
 
 def facts_of(finding: Finding) -> dict[str, Fact]:
@@ -103,17 +129,14 @@ def facts_of(finding: Finding) -> dict[str, Fact]:
     return {**finding.facts, **own}
 
 
-def match(rules: Iterable[Rule], facts: Mapping[str, Fact], aspect: str) -> Rule | None:
-    """The rule that speaks about an aspect (``layer``, ``category`` or ``decision``) of these facts."""
-    found = [r for r in rules if getattr(r, aspect) and r.matches(facts)]
-    return max(found, key=lambda r: r.weight) if found else None
+def match(rules: Iterable[Rule], facts: Mapping[str, Fact], aspect: Aspect) -> Rule | None:
+    """The rule that speaks about one aspect of these facts."""
+    return most_specific(rule for rule in rules if rule.says(aspect) is not None and rule.matches(facts))
 
 
-def _holds(wanted: Condition, fact: Fact | None) -> bool:
-    if isinstance(wanted, bool):
-        return bool(fact) is wanted
-    globs = (wanted,) if isinstance(wanted, str) else wanted
-    return fact is not None and any(fnmatchcase(str(fact), glob) for glob in globs)
+def answer(rules: Iterable[Rule], facts: Mapping[str, Fact]) -> Rule | None:
+    """The rule that these facts are said to be answered by: the most specific of all that match."""
+    return most_specific(rule for rule in rules if rule.matches(facts))
 
 
 @cache
@@ -123,7 +146,16 @@ def load_rules() -> tuple[Rule, ...]:
     Raises:
         RuleError: a file is not a valid rule.
     """
-    return tuple(read_rule(path) for path in sorted(folder("rules").glob("*.toml")))
+    return read_rules(folder("rules/classify"))
+
+
+def read_rules(place: Path) -> tuple[Rule, ...]:
+    """All rules of a folder, by name.
+
+    Raises:
+        RuleError: a file is not a valid rule.
+    """
+    return tuple(read_rule(path) for path in document.files(place))
 
 
 def read_rule(path: Path) -> Rule:
@@ -132,34 +164,21 @@ def read_rule(path: Path) -> Rule:
     Raises:
         RuleError: it is not valid; the message names the file and the key.
     """
-    try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise RuleError(f"{path.name}: {error}", "repair the rule file") from error
-    _check_keys(path, raw)
-    when = {k: tuple(v) if isinstance(v, list) else v for k, v in raw["when"].items()}
-    return Rule(
-        id=path.stem, title=raw["title"], why=raw["why"], instead=raw.get("instead", ""), layer=raw.get("layer", ""),
-        category=raw.get("category", ""), decision=raw.get("decision", ""), priority=raw.get("priority", 0), when=when,
-        references=tuple(raw.get("references", ())), examples=tuple(raw.get("example", ())),
-        counterexamples=tuple(raw.get("counterexample", ())), bridge=raw.get("bridge", {}),
-    )  # fmt: skip
-
-
-def _check_keys(path: Path, raw: dict[str, Any]) -> None:
-    for needed in ("title", "why", "when"):
-        if needed not in raw:
-            raise RuleError(f"{path.name}: {needed!r} is missing", "every rule says its title, why, and when")
-    for key in raw.keys() - _KEYS:
-        raise RuleError(f"{path.name}: unknown key {key!r}", _nearest(key, _KEYS))
-    for name in [n for table in (raw["when"], *raw.get("example", ()), *raw.get("counterexample", ())) for n in table]:
-        if name not in FACTS:
-            raise RuleError(f"{path.name}: there is no fact {name!r}", _nearest(name, FACTS))
-    for key, kind in (("layer", Layer), ("category", Category), ("decision", Decision)):
-        if key in raw and raw[key] not in list(kind):
-            raise RuleError(f"{path.name}: {raw[key]!r} is no {key}", f"one of {', '.join(kind)}")
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    close = get_close_matches(word, list(known), 1)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(known))}"
+    table = document.load(path, SCHEMA)
+    rule = Rule(
+        id=path.stem,
+        title=table[_TITLE],
+        why=table[_WHY],
+        instead=table[_INSTEAD],
+        layer=table[_LAYER],
+        category=table[_CATEGORY],
+        decision=table[_DECISION],
+        priority=table[_PRIORITY],
+        when=table[_WHEN],
+        references=table[_REFERENCES],
+        examples=table[_EXAMPLES],
+        counterexamples=table[_COUNTEREXAMPLES],
+    )
+    if rule.layer is None and rule.category is None and rule.decision is None:
+        raise RuleError(f"{path.name}: it says nothing", "give it a layer, a category or a decision")
+    return rule

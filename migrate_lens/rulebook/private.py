@@ -13,8 +13,9 @@ _HIDDEN = re.compile(r"\._(?!_)\w+")
 
 def private_name(text: str) -> str:
     """The first name in a text that is private to Paddle; empty where there is none."""
-    for found in _CHAIN.finditer(text):
-        if _HIDDEN.search(found[0]) or _INTERNAL.match(found[0]):
-            return found[0]
+    for chain in _CHAIN.finditer(text):
+        name = chain[0]
+        if _HIDDEN.search(name) or _INTERNAL.match(name):
+            return name
     native = _NATIVE.search(text)
     return native[0] if native else ""

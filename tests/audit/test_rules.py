@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,27 @@ from migrate_lens.audit import report, surface, tree
 from migrate_lens.audit.surface import Surface
 from migrate_lens.model.errors import RuleError
 from migrate_lens.model.uses import Use
-from migrate_lens.rulebook.audit import Rule, RuleSet, load_rules, read_rule
+from migrate_lens.rulebook.audit import Case, Rule, RuleSet, facts_of, load_rules, read_rule
+from migrate_lens.rulebook.matching import Value, leaders
 
 RULES = load_rules().rules
-HITS = [(rule, case) for rule in RULES for case in rule.examples]
+HITS = [(rule, case, also) for rule in RULES for case, also in zip(rule.examples, rule.also, strict=True)]
 MISSES = [(rule, case) for rule in RULES for case in rule.counterexamples]
 
 
-def rules_that_speak(case: tuple[str, str], folder: Path) -> set[str]:
+class Heard(RuleSet):
+    """All rules, and what they were asked about."""
+
+    def __init__(self) -> None:
+        super().__init__(RULES)
+        self.facts: list[dict[str, Value]] = []
+
+    def find(self, use: Use, role: str, lang: str) -> Rule | None:
+        self.facts.append(facts_of(use, role, lang))
+        return super().find(use, role, lang)
+
+
+def rules_that_speak(case: Case, folder: Path) -> set[str]:
     """The rules that an audit of one case names."""
     path, source = case
     file = folder / path
@@ -33,13 +47,36 @@ def rules_that_speak(case: tuple[str, str], folder: Path) -> set[str]:
     return {one.gap.rule for one in library.gaps}
 
 
-@pytest.mark.parametrize(("rule", "case"), HITS, ids=[rule.id for rule, _ in HITS])
-def test_a_rule_speaks_about_its_examples(rule: Rule, case: tuple[str, str], tmp_path: Path) -> None:
-    assert rule.id in rules_that_speak(case, tmp_path)
+@pytest.fixture
+def heard(monkeypatch: pytest.MonkeyPatch) -> Heard:
+    rules = Heard()
+    monkeypatch.setattr(report, "load_rules", lambda: rules)
+    return rules
+
+
+@pytest.mark.parametrize(("rule", "case", "also"), HITS, ids=[rule.id for rule, _, _ in HITS])
+def test_the_examples_of_a_rule_are_answered_by_it_and_by_no_other(
+    rule: Rule, case: Case, also: frozenset[str], tmp_path: Path, heard: Heard
+) -> None:
+    """What an example cannot do without (an import, a decorator) and who speaks about that, it says itself."""
+    assert rules_that_speak(case, tmp_path) == {rule.id, *also}
+    answers = [leaders(RULES, facts) for facts in heard.facts]
+    assert (rule,) in answers
+    assert all(len(rules) <= 1 for rules in answers), "two rules say equally much, and the order of files decides"
+
+
+def test_a_rule_that_nothing_can_reach_is_noticed(tmp_path: Path, heard: Heard) -> None:
+    """A planted rule that another one always overrules, and one that is as specific as another."""
+    raw = next(rule for rule in RULES if rule.id == "raw_stream")
+    hidden, twin = replace(raw, id="hidden", priority=raw.priority - 1), replace(raw, id="twin")
+    assert rules_that_speak(raw.examples[0], tmp_path) == {"raw_stream"}
+    answers = [leaders((*RULES, hidden, twin), facts) for facts in heard.facts]
+    assert (raw, twin) in answers
+    assert not any(hidden in rules for rules in answers)
 
 
 @pytest.mark.parametrize(("rule", "case"), MISSES, ids=[rule.id for rule, _ in MISSES])
-def test_a_rule_is_silent_about_its_counterexamples(rule: Rule, case: tuple[str, str], tmp_path: Path) -> None:
+def test_a_rule_is_silent_about_its_counterexamples(rule: Rule, case: Case, tmp_path: Path) -> None:
     assert rule.id not in rules_that_speak(case, tmp_path)
 
 

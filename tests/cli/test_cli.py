@@ -220,8 +220,10 @@ class Rule:
 
 @pytest.fixture
 def rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    from migrate_lens.commands import explain
+
     known = [Rule("missing-function"), Rule("missing-module", references=())]
-    monkeypatch.setattr("migrate_lens.rulebook.classify.load_rules", lambda: known)
+    monkeypatch.setattr(explain, "load_rules", lambda: known)
 
 
 def test_explain(rules: None, capsys: Capture) -> None:

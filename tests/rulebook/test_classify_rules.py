@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from migrate_lens.classify import classify
 from migrate_lens.model.errors import RuleError
 from migrate_lens.model.report import Category, Decision, Fact, Finding, Key, Layer, Site, Stage, Symptom
-from migrate_lens.rulebook.classify import FACTS, Rule, load_rules, match, read_rule
+from migrate_lens.rulebook.classify import FACTS, VOCABULARY, Rule, facts_of, load_rules, match, read_rule
+from migrate_lens.rulebook.matching import Conditions, leaders
 from migrate_lens.shipped import folder
 
 RULES = load_rules()
@@ -58,6 +60,29 @@ def test_the_examples_of_a_rule_end_in_what_it_says(rule: Rule) -> None:
             assert gap.decision == rule.decision
 
 
+def speakers(example: Mapping[str, Fact], rules: Iterable[Rule]) -> list[str]:
+    """The rules that say most about a finding: one, unless two are equally specific."""
+    return [rule.id for rule in leaders(rules, facts_of(found_for(example)))]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda r: r.id)
+def test_the_examples_of_a_rule_are_answered_by_it_and_by_no_other(rule: Rule) -> None:
+    """A rule that is never named is never read."""
+    for example in rule.examples:
+        assert speakers(example, RULES) == [rule.id]
+        (gap,) = classify([found_for(example)])
+        assert gap.rule == rule.id
+
+
+def test_a_rule_that_nothing_can_reach_is_noticed() -> None:
+    """A planted rule that another one always overrules, and one that is as specific as another."""
+    scope = next(rule for rule in RULES if rule.id == "scope")
+    hidden = replace(scope, id="hidden", priority=scope.priority - 1)
+    twin = replace(scope, id="twin")
+    assert speakers(scope.examples[0], (*RULES, hidden)) == ["scope"]
+    assert speakers(scope.examples[0], (*RULES, twin)) == ["scope", "twin"]
+
+
 CASES: list[tuple[dict[str, Fact], str, str]] = [
     ({"symptom": "missing_api", "api": "torch.segment_reduce", "kind": "call"}, "python_interface", "A"),
     ({"symptom": "missing_api", "api": "torch.optim", "missing_module": True}, "python_proxy", "A"),
@@ -96,8 +121,9 @@ def test_no_symptom_is_left_without_a_layer(symptom: Symptom) -> None:
 
 
 def rule(name: str, weight: int, layer: str = "build", priority: int = 0, **when: str) -> Rule:
-    conditions = {**when, **{f"fact{i}": "*" for i in range(weight - len(when))}}
-    return Rule(name, name, "because", "", layer, "", "", priority, conditions)
+    wanted = {**when, **{f"fact{i}": "*" for i in range(weight - len(when))}}
+    conditions = Conditions.of(wanted, VOCABULARY)
+    return Rule(id=name, title=name, why="because", layer=Layer(layer), priority=priority, when=conditions)
 
 
 def test_the_rule_with_more_conditions_speaks_then_the_higher_priority_then_the_first() -> None:
@@ -114,7 +140,8 @@ def test_the_rule_with_more_conditions_speaks_then_the_higher_priority_then_the_
 
 def test_conditions_are_globs_lists_of_globs_and_bools() -> None:
     def holds(wanted: str | bool | tuple[str, ...], **facts: Fact) -> bool:
-        return Rule("r", "t", "w", "", "build", "", "", 0, {"api": wanted}).matches(facts)
+        when = Conditions.of({"api": wanted}, VOCABULARY)
+        return Rule(id="r", title="t", why="w", layer=Layer.BUILD, when=when).matches(facts)
 
     assert holds("torch.*", api="torch.nn")
     assert not holds("torch.*", api="Torch.nn")
@@ -170,17 +197,18 @@ def test_a_good_rule_is_read(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(GOOD + 'symptom = ["a", "b"]\n[[example]]\napi = "x"\n')
     read = read_rule(path)
-    assert (read.id, read.layer, read.when) == ("mine", "build", {"api": "x", "symptom": ("a", "b")})
+    assert (read.id, read.layer) == ("mine", Layer.BUILD)
+    assert read.when == Conditions.of({"api": "x", "symptom": ("a", "b")}, VOCABULARY)
     assert read.examples == ({"api": "x"},)
 
 
 def test_every_condition_names_a_fact_that_is_described() -> None:
-    assert all(name in FACTS for r in RULES for name in r.when)
+    assert all(name in FACTS for r in RULES for name in r.when.wanted)
     assert all(description for description in FACTS.values())
-    assert sorted(path.stem for path in folder("rules").glob("*.toml")) == [r.id for r in RULES]
+    assert sorted(path.stem for path in folder("rules/classify").glob("*.toml")) == [r.id for r in RULES]
 
 
 def test_values_of_the_report_are_closed_lists() -> None:
-    assert {r.layer for r in RULES} - {""} <= set(Layer)
-    assert {r.category for r in RULES} - {""} <= set(Category)
-    assert {r.decision for r in RULES} - {""} <= set(Decision)
+    assert {r.layer for r in RULES} - {None} <= set(Layer)
+    assert {r.category for r in RULES} - {None} <= set(Category)
+    assert {r.decision for r in RULES} - {None} <= set(Decision)

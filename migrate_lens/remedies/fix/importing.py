@@ -3,38 +3,40 @@
 from __future__ import annotations
 
 import ast
-import tomllib
-from collections.abc import Iterator, Mapping
-from functools import cache
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from migrate_lens.model.trace import Event
 from migrate_lens.remedies.fix.slots import Edit, line_starts, span
 from migrate_lens.remedies.fix.strategies import Candidate
 from migrate_lens.remedies.lab import Lab
-from migrate_lens.shipped import folder
+from migrate_lens.rulebook.recipes import Shim, load
 
 PUBLIC = (
-    "torch", "torch.nn", "torch.nn.functional", "torch.utils", "torch.autograd", "torch.nn.utils", "torch.nn.init",
-    "torch.linalg", "torch.library",
-)  # fmt: skip
+    "torch",
+    "torch.nn",
+    "torch.nn.functional",
+    "torch.utils",
+    "torch.autograd",
+    "torch.nn.utils",
+    "torch.nn.init",
+    "torch.linalg",
+    "torch.library",
+)
 
 
-@cache
-def shims() -> Mapping[str, Mapping[str, Any]]:
+def shims() -> Mapping[str, Shim]:
     """The shipped stand-ins, by the name that they stand in for."""
-    raw = tomllib.loads((folder("rules/recipes") / "shims.toml").read_text(encoding="utf-8"))
-    return {shim["name"]: shim for shim in raw["shim"]}
+    return load().shims
 
 
 def edits(event: Event, node: ast.AST | None, data: bytes, lab: Lab) -> Iterator[tuple[Edit, Candidate]]:
     """Ways to get the name that a ``from`` import does not find."""
     if not isinstance(node, ast.ImportFrom) or not node.module or event.place.kind != "f":
         return
-    alias = next((a for a in node.names if a.name == event.part), None)
+    alias = _imported(node, event.part)
     if alias is None:
         return
-    others = [a for a in node.names if a is not alias]
+    others = _without(node, alias)
     for module in PUBLIC:
         if module != node.module and _same_object(node.module, module, alias.name, lab):
             text = _statements(node, others, f"from {module} import {_named(alias)}")
@@ -42,7 +44,17 @@ def edits(event: Event, node: ast.AST | None, data: bytes, lab: Lab) -> Iterator
             return
     shim = shims().get(f"{node.module}.{alias.name}")
     if shim is not None:
-        yield _guarded(node, alias, others, shim, data), Candidate("shim", "", shim["why"])
+        lines = _guarded(node, alias, others, shim)
+        yield _in_place(node, lines, data), Candidate("shim", "", shim.why)
+
+
+def _imported(node: ast.ImportFrom, name: str) -> ast.alias | None:
+    """The part of an import statement that imports a name."""
+    return next((alias for alias in node.names if alias.name == name), None)
+
+
+def _without(node: ast.ImportFrom, alias: ast.alias) -> list[ast.alias]:
+    return [other for other in node.names if other is not alias]
 
 
 def _same_object(old: str, new: str, name: str, lab: Lab) -> bool:
@@ -61,28 +73,37 @@ def _named(alias: ast.alias) -> str:
 
 def without_name(node: ast.ImportFrom, name: str, module: str) -> str:
     """An import statement that takes one of its names from another module; empty where it does not import it."""
-    alias = next((a for a in node.names if a.name == name), None)
+    alias = _imported(node, name)
     if alias is None:
         return ""
-    return _statements(node, [a for a in node.names if a is not alias], f"from {module} import {_named(alias)}")
+    return _statements(node, _without(node, alias), f"from {module} import {_named(alias)}")
 
 
-def _statements(node: ast.ImportFrom, others: list[ast.alias], new: str) -> str:
+def _statements(node: ast.ImportFrom, others: Sequence[ast.alias], new: str) -> str:
     """The import without the name, and the new one, on the line of the old."""
-    if not others:
-        return new
-    return f"from {node.module} import {', '.join(map(_named, others))}; {new}"
+    return f"{_import(node, others)}; {new}" if others else new
 
 
-def _guarded(
-    node: ast.ImportFrom, alias: ast.alias, others: list[ast.alias], shim: Mapping[str, Any], data: bytes
-) -> Edit:
+def _import(node: ast.ImportFrom, names: Sequence[ast.alias]) -> str:
+    return f"from {node.module} import {', '.join(map(_named, names))}"
+
+
+def _guarded(node: ast.ImportFrom, alias: ast.alias, others: Sequence[ast.alias], shim: Shim) -> list[str]:
+    """The lines that import a name, define it where that fails, and import the other names as before."""
+    lines = ["try:", f"    {_import(node, [alias])}", "except ImportError:"]
+    for line in shim.code.strip("\n").splitlines():
+        lines.append(f"    {line}" if line else "")
+    if alias.asname:
+        lines.append(f"    {alias.asname} = {alias.name}")
+    if others:
+        lines.append(_import(node, others))
+    return lines
+
+
+def _in_place(node: ast.ImportFrom, lines: Sequence[str], data: bytes) -> Edit:
+    """Lines in the place of a statement, at its depth and with the file's own line breaks."""
     start, end = span(data, node)
-    line = line_starts(data)[node.lineno - 1]
-    indent = data[line:start].decode()
-    break_ = "\r\n" if b"\r\n" in data else "\n"
-    code = [f"    {x}" if x else "" for x in shim["code"].strip("\n").splitlines()]
-    renamed = [f"    {alias.asname} = {alias.name}"] if alias.asname else []
-    kept = [f"from {node.module} import {', '.join(map(_named, others))}"] if others else []
-    lines = ["try:", f"    from {node.module} import {_named(alias)}", "except ImportError:", *code, *renamed, *kept]
-    return Edit(start, end, break_.join(x if n == 0 or not x else indent + x for n, x in enumerate(lines)))
+    indent = data[line_starts(data)[node.lineno - 1] : start].decode()
+    first, *rest = lines
+    line_break = "\r\n" if b"\r\n" in data else "\n"
+    return Edit(start, end, line_break.join([first, *(indent + line if line else "" for line in rest)]))

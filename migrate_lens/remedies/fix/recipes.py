@@ -1,107 +1,24 @@
-"""Recipes in ``rules/recipes/*.toml`` in; the replacements that they suggest for a call out.
-
-A recipe names an API, the parameters of torch's own signature, and a replacement in which they stand in braces.
-"""
+"""A call that fails and the recipes of the rulebook in; the replacements that they suggest for it out."""
 
 from __future__ import annotations
 
-import re
-import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
-from migrate_lens.model.errors import RuleError
 from migrate_lens.remedies.fix.slots import ATTRIBUTE, FUNCTION, METHOD, OPERATOR, Site
 from migrate_lens.remedies.fix.strategies import STRATEGIES, Candidate, Troubled
-from migrate_lens.shipped import folder
+from migrate_lens.rulebook.recipes import SLOT, Recipe, load
 
-_NAME = re.compile(r"\{(\w+)\}")
-_KEYS = frozenset(("api", "signature", "replace", "why", "symptom", "given"))
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """One way to say one call.
-
-    Attributes:
-        apis: torch names; a method and a function of one signature may share a recipe.
-        parameters: names of torch's parameters in order, with their defaults or None.
-        replace: the replacement.
-        why: why it is the same.
-        symptoms: where it is suggested; empty: everywhere.
-        given: parameters that must be given.
-    """
-
-    apis: tuple[str, ...]
-    parameters: Mapping[str, str | None]
-    replace: str
-    why: str
-    symptoms: tuple[str, ...] = ()
-    given: tuple[str, ...] = ()
-
-
-@cache
-def load() -> tuple[Recipe, ...]:
-    """All shipped recipes.
-
-    Raises:
-        RuleError: a file is not valid.
-    """
-    return tuple(recipe for path in sorted(folder("rules/recipes").glob("*.toml")) for recipe in read(path))
-
-
-def read(path: Path) -> tuple[Recipe, ...]:
-    """The recipes of one file.
-
-    Raises:
-        RuleError: it is not valid; the message names the file and the key.
-    """
-    try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise RuleError(f"recipes/{path.name}: {error}", "repair the file") from error
-    return tuple(_recipe(path, entry) for entry in raw.get("recipe", ()))
-
-
-def _recipe(path: Path, raw: Mapping[str, Any]) -> Recipe:
-    for key in raw.keys() - _KEYS:
-        raise RuleError(f"recipes/{path.name}: unknown key {key!r}", f"known: {', '.join(sorted(_KEYS))}")
-    for key in ("api", "signature", "replace", "why"):
-        if key not in raw:
-            raise RuleError(
-                f"recipes/{path.name}: a recipe without {key!r}", "every recipe has api, signature, replace, why"
-            )
-    apis = (raw["api"],) if isinstance(raw["api"], str) else tuple(raw["api"])
-    parameters = signature(raw["signature"])
-    for name in _NAME.findall(raw["replace"]):
-        if name not in parameters:
-            raise RuleError(
-                f"recipes/{path.name}: {apis[0]} has no parameter {name!r}", f"known: {', '.join(parameters)}"
-            )
-    return Recipe(
-        apis, parameters, raw["replace"], raw["why"], tuple(raw.get("symptom", ())), tuple(raw.get("given", ()))
-    )
-
-
-def signature(text: str) -> dict[str, str | None]:
-    """``"input, dim=-1"`` as names and defaults."""
-    found: dict[str, str | None] = {}
-    for part in filter(None, (p.strip() for p in text.split(";"))):
-        name, equals, default = part.partition("=")
-        found[name.strip()] = default.strip() if equals else None
-    return found
+_FORMS = (FUNCTION, METHOD, OPERATOR, ATTRIBUTE)
 
 
 def by_recipe(call: Troubled) -> Iterator[Candidate]:
     """What the recipes suggest for a call."""
-    for recipe in load():
-        if call.api in recipe.apis and (not recipe.symptoms or call.symptom in recipe.symptoms):
-            template = filled(recipe, call.site)
-            if template is not None:
-                yield Candidate("equal_api", template, recipe.why)
+    for recipe in load().recipes:
+        if not recipe.answers(call.api, call.symptom):
+            continue
+        template = filled(recipe, call.site)
+        if template is not None:
+            yield Candidate("equal_api", template, recipe.why)
 
 
 def filled(recipe: Recipe, site: Site) -> str | None:
@@ -109,26 +26,30 @@ def filled(recipe: Recipe, site: Site) -> str | None:
     bound = _bound(recipe, site)
     if bound is None or any(name not in bound for name in recipe.given):
         return None
-    texts = {name: bound.get(name, default) for name, default in recipe.parameters.items()}
-    if any(texts[name] is None for name in _NAME.findall(recipe.replace)):
+    if not bound.keys() <= set(recipe.slots):
         return None
-    if set(bound) - set(_NAME.findall(recipe.replace)):
-        return None
-    return _NAME.sub(lambda found: str(texts[found[1]]), recipe.replace)
+    texts: dict[str, str] = {}
+    for name in recipe.slots:
+        text = bound.get(name, recipe.parameters[name])
+        if text is None:
+            return None
+        texts[name] = text
+    return SLOT.sub(lambda slot: texts[slot[1]], recipe.replace)
 
 
 def _bound(recipe: Recipe, site: Site) -> dict[str, str] | None:
-    """Parameters and the slots that are given for them."""
-    if site.form not in (FUNCTION, METHOD, OPERATOR, ATTRIBUTE):
+    """Parameters and the slots given for them; None where an argument is for no parameter, or for a taken one."""
+    if site.form not in _FORMS:
         return None
     names = list(recipe.parameters)
-    found: dict[str, str] = {}
+    bound: dict[str, str] = {}
     for number, keyword in enumerate(site.keywords):
-        name = keyword or (names[number] if number < len(names) else "")
-        if not name or name not in recipe.parameters or name in found:
+        by_position = names[number] if number < len(names) else ""
+        name = keyword or by_position
+        if name not in recipe.parameters or name in bound:
             return None
-        found[name] = f"{{{number}}}"
-    return found
+        bound[name] = f"{{{number}}}"
+    return bound
 
 
 STRATEGIES.insert(0, by_recipe)

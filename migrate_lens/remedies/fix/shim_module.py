@@ -35,13 +35,13 @@ def shim_module(gap: Mapping[str, Any], root: Path, packages: Sequence[str]) -> 
     package = next((p for p in packages if all(path.is_relative_to(root / p) for path, _ in sites)), "")
     if not package or len({path for path, _ in sites}) < 2:
         return NoReplacement("it is not imported by several files of one package")
-    why = f"{shim['why']}; one module has the stand-in for {len(sites)} imports"
+    why = f"{shim.why}; one module has the stand-in for {len(sites)} imports"
     imports = [one for path, line in sites for one in _imports(path, line, package, gap["api"], why)]
     if not imports:
         return NoReplacement("no from-import stands at its sites")
     file = root / package / f"{NAME}.py"
     at = len(file.read_bytes()) if file.is_file() else 0
-    made = Edit(at, at, _text(gap["api"], shim["code"]))
+    made = Edit(at, at, _text(gap["api"], shim.code))
     return (Replacement(file, made, Candidate(KIND, "", why), 1), *imports)
 
 

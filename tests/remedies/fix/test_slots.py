@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from migrate_lens.model.trace import Event, Place
 from migrate_lens.programs.sources import unchanged
-from migrate_lens.remedies.fix import recipes
 from migrate_lens.remedies.fix.fixing import Replacement
 from migrate_lens.remedies.fix.patches import Comment, diff, patched
 from migrate_lens.remedies.fix.slots import METHOD, Edit, Site, apply, edit, fill, site_of
 from migrate_lens.remedies.fix.strategies import Candidate
+from migrate_lens.rulebook import recipes
 
 _COMMENT = Comment("me", "torch.add", "it raises", "the operator takes numbers", "put it back")
 
@@ -140,8 +140,8 @@ def test_two_names_are_taken_out_of_one_import(indent: str, newline: str) -> Non
 
 def test_recipes_name_nothing_that_is_not_there() -> None:
     """A replacement uses torch, builtins, its own lambdas' parameters and loop variables, and nothing else."""
-    for recipe in recipes.load():
-        filled = recipes._NAME.sub("slot", recipe.replace)
+    for recipe in recipes.load().recipes:
+        filled = recipes.SLOT.sub("slot", recipe.replace)
         tree = ast.parse(filled.strip(), mode="eval")
         bound = {a.arg for n in ast.walk(tree) if isinstance(n, ast.Lambda) for a in n.args.args}
         names = [n for n in ast.walk(tree) if isinstance(n, ast.Name)]

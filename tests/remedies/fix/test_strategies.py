@@ -96,5 +96,5 @@ def test_a_private_helper_gets_a_stand_in_where_it_is_missing(newline: str, monk
 
 def test_every_stand_in_defines_its_name_and_nothing_else() -> None:
     for name, shim in shims().items():
-        names = [n.name for n in ast.parse(shim["code"]).body if isinstance(n, ast.FunctionDef)]
+        names = [n.name for n in ast.parse(shim.code).body if isinstance(n, ast.FunctionDef)]
         assert names == [name.rpartition(".")[2]]
