@@ -225,6 +225,17 @@ class TraceSummary:
     reached: int
     note: str = ""
 
+    def to_json(self) -> dict[str, object]:
+        """The summary, as a report has it."""
+        return {
+            "probe": self.probe,
+            "torch_calls": self.torch_calls,
+            f"{target.TARGET.name}_calls": self.target_calls,
+            "aligned": self.aligned,
+            "reached": self.reached,
+            "note": self.note,
+        }
+
 
 Fact = str | int | bool
 
@@ -312,6 +323,15 @@ class FirstDivergence:
     target_path: str
     observed: str
     conclusion: str
+
+    def to_json(self) -> dict[str, object]:
+        """The row, as a report has it."""
+        return {
+            "torch_path": self.torch_path,
+            f"{target.TARGET.name}_path": self.target_path,
+            "observed": self.observed,
+            "conclusion": self.conclusion,
+        }
 
 
 @dataclass(frozen=True, slots=True)

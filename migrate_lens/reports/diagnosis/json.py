@@ -10,12 +10,10 @@ from migrate_lens import __version__
 from migrate_lens.model.report import (
     BuildEntry,
     Environment,
-    FirstDivergence,
     Gap,
     Library,
     Probe,
     Report,
-    TraceSummary,
 )
 from migrate_lens.model.target import TARGET
 from migrate_lens.reports import PLAIN, View
@@ -41,8 +39,8 @@ def document(report: Report) -> dict[str, object]:
         },
         "scope": list(report.scope),
         "stages": [asdict(stage) for stage in report.stages],
-        "traces": [_trace(trace) for trace in report.traces],
-        "first_divergence": _first(report.first) if report.first else None,
+        "traces": [trace.to_json() for trace in report.traces],
+        "first_divergence": report.first.to_json() if report.first else None,
         "gaps": [_gap(gap) for gap in report.gaps],
         "skipped": [asdict(skipped) for skipped in report.skipped],
         "notes": list(report.notes),
@@ -77,26 +75,6 @@ def _probe(probe: Probe) -> dict[str, object]:
 
 def _environment(environment: Environment | None) -> dict[str, object] | None:
     return asdict(environment) if environment else None
-
-
-def _trace(trace: TraceSummary) -> dict[str, object]:
-    return {
-        "probe": trace.probe,
-        "torch_calls": trace.torch_calls,
-        f"{TARGET.name}_calls": trace.target_calls,
-        "aligned": trace.aligned,
-        "reached": trace.reached,
-        "note": trace.note,
-    }
-
-
-def _first(first: FirstDivergence) -> dict[str, object]:
-    return {
-        "torch_path": first.torch_path,
-        f"{TARGET.name}_path": first.target_path,
-        "observed": first.observed,
-        "conclusion": first.conclusion,
-    }
 
 
 def _gap(gap: Gap) -> dict[str, object]:
