@@ -10,7 +10,7 @@ import typer
 
 from migrate_lens import state
 from migrate_lens.cli import exits, terminal
-from migrate_lens.cli.flags import PaddlePython, TorchPython, command, format_of
+from migrate_lens.cli.flags import PaddlePython, TorchPython, add, format_of
 from migrate_lens.model.errors import StateError
 from migrate_lens.reports import AUDIT
 
@@ -43,7 +43,7 @@ class AuditFlags:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    command(app, AuditFlags)(audit)
+    add(app, AuditFlags, audit)
 
 
 def audit(flags: AuditFlags) -> int:

@@ -11,7 +11,7 @@ import typer
 
 from migrate_lens import config, state
 from migrate_lens.cli import exits, terminal
-from migrate_lens.cli.flags import Output, PaddlePython, TorchPython, command, format_of
+from migrate_lens.cli.flags import Output, PaddlePython, TorchPython, add, format_of
 from migrate_lens.model.errors import StateError, UsageError
 from migrate_lens.reports import DIAGNOSIS, View
 
@@ -56,7 +56,7 @@ class DiagnoseFlags:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    command(app, DiagnoseFlags)(diagnose)
+    add(app, DiagnoseFlags, diagnose)
 
 
 def diagnose(flags: DiagnoseFlags) -> int:

@@ -43,15 +43,9 @@ class Command(Generic[Flags]):
         return self._run(self._flags(**values))
 
 
-def command(app: typer.Typer, flags: Callable[..., Flags]) -> Callable[[Callable[[Flags], int]], Command[Flags]]:
-    """Add the decorated function to the application."""
-
-    def add(run: Callable[[Flags], int]) -> Command[Flags]:
-        added = Command(flags, run)
-        app.command(run.__name__)(added)
-        return added
-
-    return add
+def add(app: typer.Typer, flags: Callable[..., Flags], run: Callable[[Flags], int]) -> None:
+    """Add a command to the application, under the name of its function."""
+    app.command(run.__name__)(Command(flags, run))
 
 
 def _fields(flags: object) -> tuple[Field[object], ...]:

@@ -10,7 +10,7 @@ import typer
 
 from migrate_lens import config
 from migrate_lens.cli import exits, terminal
-from migrate_lens.cli.flags import PaddlePython, TorchPython, command, format_of
+from migrate_lens.cli.flags import PaddlePython, TorchPython, add, format_of
 from migrate_lens.model.errors import UsageError
 from migrate_lens.model.report import Level, Runtime
 from migrate_lens.reports import DIFF, DOCTOR, REPLAY, TRACE, View
@@ -91,9 +91,9 @@ class DoctorFlags:
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    command(app, TraceFlags)(trace)
-    command(app, DiffFlags)(diff)
-    command(app, DoctorFlags)(doctor)
+    add(app, TraceFlags, trace)
+    add(app, DiffFlags, diff)
+    add(app, DoctorFlags, doctor)
 
 
 def trace(flags: TraceFlags) -> int:
