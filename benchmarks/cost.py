@@ -22,7 +22,7 @@ from pathlib import Path
 
 from migrate_lens.discovery.discover import discover
 from migrate_lens.model.report import Probe, ProbeKind, Runtime
-from migrate_lens.runs.bench import Bench, Setting
+from migrate_lens.runs.bench import Bench, RunRequest, Setting
 from migrate_lens.runs.worker import Worker
 
 # The program under measurement repeats the model's forward pass and says how long that took.
@@ -99,7 +99,7 @@ PLAIN = {"torch": "import runpy, sys; runpy.run_path(sys.argv[1])",
 
 
 def seconds(bench: Bench, setting: Setting, runtime: Runtime, probe: Probe, observe: bool) -> float | None:
-    run = bench.run(setting, runtime, probe, observe=observe)
+    run = bench.run(RunRequest(setting, runtime, probe, observe=observe))
     return float(run.trace.ending.value) if run.trace.ending.has_value else None
 
 
@@ -144,7 +144,7 @@ def program(bench: Bench, setting: Setting, runtime: Runtime, rounds: int) -> st
     probe, took = setting.library.probes[0], {True: list[float](), False: list[float]()}
     for _ in range(rounds):
         for observe in (False, True):
-            took[observe].append(bench.run(setting, runtime, probe, observe=observe).fate.seconds)
+            took[observe].append(bench.run(RunRequest(setting, runtime, probe, observe=observe)).fate.seconds)
     low, high = statistics.median(took[False]), statistics.median(took[True])
     return f"{high / low:.2f}x ({low * 1e3:.0f} -> {high * 1e3:.0f} ms)"
 

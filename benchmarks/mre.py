@@ -23,6 +23,7 @@ import mre_native
 
 from migrate_lens.classify import classify
 from migrate_lens.diagnosis.investigate import baseline, investigate
+from migrate_lens.diagnosis.subject import Subject
 from migrate_lens.discovery.discover import discover
 from migrate_lens.model.report import Gap, Outcome, Runtime, Stage
 from migrate_lens.programs.synthesis import Recording, recording
@@ -39,13 +40,14 @@ def diagnose(bench: Bench, path: Path) -> tuple[tuple[Gap, ...], tuple[Recording
     library = discover(path)
     setting = Setting(library, dict.fromkeys(Runtime, ()), (), 60.0)
     probe = library.probes[0]
-    base, result, observed = baseline(bench, setting, Stage.RUN, probe)
-    if result.outcome is not Outcome.PASSED:
+    base = baseline(Subject(bench, setting, Stage.RUN, probe))
+    if base.result.outcome is not Outcome.PASSED:
         return (), ()
-    users = {module.partition(".")[0] for module in base.trace.users} - {"__main__"}
+    users = {module.partition(".")[0] for module in base.run.trace.users} - {"__main__"}
     setting = replace(setting, scope=tuple(sorted(users)))
-    done = investigate(bench, setting, Stage.RUN, probe, base, observed, lambda _: None, stop_at_first=False)
-    return classify(done.findings), (recording(base.trace),)
+    subject = Subject(bench, setting, Stage.RUN, probe)
+    done = investigate(subject, base, lambda _: None, stop_at_first=False)
+    return classify(done.findings), (recording(base.run.trace),)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from cost import LARGER, PROGRAM
 
 from migrate_lens.discovery.discover import discover
 from migrate_lens.model.report import Level, Probe, ProbeKind, Runtime
-from migrate_lens.runs.bench import Bench, Run, Setting, Steering
+from migrate_lens.runs.bench import Bench, Run, RunRequest, Setting, Steering
 from migrate_lens.runs.worker import Worker
 
 TORCHLENS = """
@@ -72,7 +72,8 @@ def run(bench: Bench, subject: Subject, folder: Path, runtime: Runtime, level: L
     script.write_text(textwrap.dedent(PROGRAM).format(module=subject.module, repeats=subject.repeats))
     setting = Setting(discover(script), dict.fromkeys(Runtime, (subject.folder,)), (subject.module,), 300.0)
     probe = Probe(ProbeKind.SCRIPT, script.name, script)
-    return bench.run(setting, runtime, probe, observe=level is not None, steering=Steering(level) if level else None)
+    steering = Steering(level) if level else None
+    return bench.run(RunRequest(setting, runtime, probe, observe=level is not None, steering=steering))
 
 
 def whole_run(bench: Bench, subject: Subject, runtime: Runtime, level: Level | None) -> Run:
@@ -80,7 +81,7 @@ def whole_run(bench: Bench, subject: Subject, runtime: Runtime, level: Level | N
     library = discover(subject.folder / f"{subject.module}.py", [f"{subject.module}:make"])
     setting = Setting(library, dict.fromkeys(Runtime, (subject.folder,)), (subject.module,), 300.0)
     steering = Steering(level) if level else None
-    return bench.run(setting, runtime, library.probes[0], observe=level is not None, steering=steering)
+    return bench.run(RunRequest(setting, runtime, library.probes[0], observe=level is not None, steering=steering))
 
 
 def row(bench: Bench, subject: Subject, folder: Path, runtime: Runtime, rounds: int) -> str:

@@ -167,11 +167,13 @@ def _ran(asked: TraceRequest, flags: TraceFlags) -> int:
 
 def _replayed(asked: TraceRequest, recording: Trace, flags: TraceFlags) -> int:
     from migrate_lens.commands import trace as tracing
+    from migrate_lens.runs.replay import Verdict
 
     format = REPLAY.format(flags.format)
     judged = tracing.replay(recording, flags.replay, asked, terminal.progress())
     terminal.show(REPLAY.render(judged, format))
-    return exits.of(not any(call.verdict in ("operator", "not reproduced") for call in judged))
+    differ = any(call.verdict in (Verdict.OPERATOR, Verdict.NOT_REPRODUCED) for call in judged)
+    return exits.of(not differ)
 
 
 def diff(flags: DiffFlags) -> int:

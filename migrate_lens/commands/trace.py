@@ -14,12 +14,12 @@ from migrate_lens.discovery.discover import discover
 from migrate_lens.model.errors import LibraryError, UsageError
 from migrate_lens.model.progress import Progress
 from migrate_lens.model.report import Level, Library, Probe, Runtime
-from migrate_lens.model.trace import Event, Trace
+from migrate_lens.model.trace import Event, Finished, Parts, Trace
 from migrate_lens.model.value import SCALARS, Encoded, tensors
 from migrate_lens.protocol.journal import is_trace
 from migrate_lens.protocol.selector import Counter, parse
 from migrate_lens.runs.bench import Steering
-from migrate_lens.runs.replay import CANNOT, UNPREPARED, Became, Judged, Replayer, alone, disagrees, replayable
+from migrate_lens.runs.replay import Became, Judged, Remade, Replayer, Verdict, alone, disagrees, replayable
 from migrate_lens.runs.request import Recorded, TraceRequest, workers
 from migrate_lens.runs.store import load
 from migrate_lens.runs.tracer import Tracer
@@ -88,7 +88,7 @@ def trace(asked: TraceRequest, output: Path | None, progress: Progress, *, valid
 
 def _check_recorded(recorded: Trace, probe: Probe) -> None:
     """See that there are calls, and among them all that were named."""
-    if not recorded.events and recorded.ending.how in ("finished", "parts"):
+    if not recorded.events and isinstance(recorded.ending, Finished | Parts):
         raise LibraryError(
             f"nothing-recorded: {probe.spec} makes no call of torch's in Python that can be observed",
             "name a program whose own source imports torch",
@@ -232,7 +232,7 @@ def _result(path: Path, selector: str) -> Encoded:
     """What a call of another trace gave."""
     other = opened(path)
     event = other.events[numbers(other, selector)[0] - 1]
-    is_whole = event.what == "call" and all(isinstance(tensor[3], bytes) for tensor in tensors(event.value))
+    is_whole = event.returned and all(isinstance(tensor[3], bytes) for tensor in tensors(event.value))
     if not is_whole:
         raise UsageError(f"{path} has no whole result of {selector}", "record it with --record values")
     return event.value
@@ -277,7 +277,7 @@ def replay(recorded: Trace, call: str, asked: TraceRequest, progress: Progress) 
     """
     wanted = numbers(recorded, call)
     able, unable = replayable(recorded, wanted)
-    home = Runtime(recorded.about.get("runtime", Runtime.TORCH))
+    home = recorded.about.runtime or Runtime.TORCH
     other = Runtime.TARGET_GLOBAL if home is Runtime.TORCH else Runtime.TORCH
     sides: dict[Runtime, dict[int, Became]] = {home: {}, other: {}}
     if able:
@@ -290,7 +290,7 @@ def replay(recorded: Trace, call: str, asked: TraceRequest, progress: Progress) 
     for number in wanted:
         event = recorded.events[number - 1]
         if number in unable:
-            judged.append(Judged(number, event, unable[number], (), (), "cannot"))
+            judged.append(Judged(number, event, unable[number], (), (), Verdict.CANNOT))
         else:
             became = [(runtime, made[number]) for runtime, made in sides.items()]
             judged.append(_judged(number, event, became, home))
@@ -324,14 +324,14 @@ def _judged(number: int, event: Event, became: Sequence[tuple[Runtime, Became]],
     sides = tuple(became)
     for runtime, side in sides:
         # A layer that cannot be made in the other runtime is a difference; in its own, there is nothing to compare.
-        if side.how == CANNOT or (side.how == UNPREPARED and runtime is home):
-            return Judged(number, event, side.reason, sides, (), "cannot")
+        if side.how is Remade.CANNOT or (side.how is Remade.UNPREPARED and runtime is home):
+            return Judged(number, event, side.reason, sides, (), Verdict.CANNOT)
     apart = {runtime: disagrees(event, side) for runtime, side in sides}
     differs = tuple((runtime, difference) for runtime, difference in apart.items() if difference is not None)
     return Judged(number, event, "", sides, differs, _verdict(dict(differs), home))
 
 
-def _verdict(differs: Mapping[Runtime, object], home: Runtime) -> str:
+def _verdict(differs: Mapping[Runtime, object], home: Runtime) -> Verdict:
     if home in differs:
-        return "not reproduced"
-    return "operator" if differs else "inputs"
+        return Verdict.NOT_REPRODUCED
+    return Verdict.OPERATOR if differs else Verdict.INPUTS

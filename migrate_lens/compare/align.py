@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator
 
 from migrate_lens.compare.sequence import match
-from migrate_lens.model.trace import Event, Trace
+from migrate_lens.model.trace import Event, EventKind, Position, Trace
 
 
 def pairs(want: Trace, got: Trace) -> Iterator[tuple[Event, Event]]:
@@ -25,7 +25,9 @@ def pairs(want: Trace, got: Trace) -> Iterator[tuple[Event, Event]]:
 
 def in_order(want: Trace, got: Trace) -> Iterator[tuple[Event, Event]]:
     """Events of two sources with the same name in the same order."""
-    for i, j in match([_token(e) for e in want.events], [_token(e) for e in got.events]):
+    ours = [_token(event) for event in want.events]
+    theirs = [_token(event) for event in got.events]
+    for i, j in match(ours, theirs):
         yield want.events[i], got.events[j]
 
 
@@ -40,11 +42,12 @@ def same_source(want: Trace, got: Trace) -> bool:
     return bool(common) and all(ours[name] == theirs[name] for name in common)
 
 
-def _modules(trace: Trace) -> dict[str, list[tuple[object, ...]]]:
-    found: dict[str, list[tuple[object, ...]]] = defaultdict(list)
-    for p in trace.places:
-        found[p.module].append((p.line, p.column, p.end_line, p.end_column, p.kind, p.text))
-    return found
+def _modules(trace: Trace) -> dict[str, list[tuple[Position, str]]]:
+    """The observed places of each module, with their source."""
+    modules: dict[str, list[tuple[Position, str]]] = defaultdict(list)
+    for place in trace.places:
+        modules[place.module].append((place.position, place.text))
+    return modules
 
 
 def counts(want: Trace, got: Trace) -> tuple[int, int]:
@@ -54,5 +57,5 @@ def counts(want: Trace, got: Trace) -> tuple[int, int]:
     """
     keys = {event.key for event in want.events}
     reached = keys & {event.key for event in got.events}
-    aligned = keys & {event.key for event in got.events if event.what != "handed"}
+    aligned = keys & {event.key for event in got.events if event.what is not EventKind.HANDED}
     return len(aligned), len(reached)

@@ -9,7 +9,7 @@ from migrate_lens.compare.divergences import Divergence, diverges
 from migrate_lens.compare.gradients import apart, culprit
 from migrate_lens.compare.outcome import disagreement, ending_said
 from migrate_lens.model.report import Level, Symptom
-from migrate_lens.model.trace import Ending, Event, Trace
+from migrate_lens.model.trace import Died, Ending, Event, Raised, Trace
 from migrate_lens.model.value import Difference, difference
 
 
@@ -35,14 +35,14 @@ class Comparison:
     @property
     def only_left(self) -> tuple[Event, ...]:
         """Events of the left trace alone."""
-        known = {id(one) for one, _ in self.aligned}
-        return tuple(e for e in self.left.events if id(e) not in known)
+        known = {id(ours) for ours, _ in self.aligned}
+        return tuple(event for event in self.left.events if id(event) not in known)
 
     @property
     def only_right(self) -> tuple[Event, ...]:
         """Events of the right trace alone."""
-        known = {id(other) for _, other in self.aligned}
-        return tuple(e for e in self.right.events if id(e) not in known)
+        known = {id(theirs) for _, theirs in self.aligned}
+        return tuple(event for event in self.right.events if id(event) not in known)
 
     @property
     def hard(self) -> tuple[Divergence, ...]:
@@ -52,9 +52,8 @@ class Comparison:
     @property
     def same(self) -> bool:
         """Whether both did the same: every call on both sides, no difference that counts, one outcome."""
-        return not (
-            self.hard or self.outcome or len(self.aligned) != max(len(self.left.events), len(self.right.events))
-        )
+        calls = max(len(self.left.events), len(self.right.events))
+        return len(self.aligned) == calls and not self.hard and not self.outcome
 
     @property
     def backward_at_fault(self) -> Event | None:
@@ -65,30 +64,31 @@ class Comparison:
     @property
     def values_compared(self) -> bool:
         """Whether both hold values; a trace of structure alone says nothing of them."""
-        return all(t.about.get("level") != Level.STRUCTURE for t in (self.left, self.right))
+        return all(trace.about.level is not Level.STRUCTURE for trace in (self.left, self.right))
 
     @property
     def random_apart(self) -> bool:
         """Whether both drew random numbers of their own, so that values after them say nothing."""
-        drawn = ((one.value, other.value) for one, other in self.aligned if "r" in one.flags and one.what == "call")
-        return any(difference(one, other) is not None for one, other in drawn)
+        drawn = ((ours, theirs) for ours, theirs in self.aligned if ours.flags.drew and ours.returned)
+        return any(difference(ours.value, theirs.value) is not None for ours, theirs in drawn)
 
 
 def compare(left: Trace, right: Trace) -> Comparison:
     """Hold the right trace against the left one."""
     by_place = same_source(left, right)
     aligned = tuple(pairs(left, right) if by_place else in_order(left, right))
-    found = (diverges(one, other) for one, other in aligned)
-    gradients = apart(left, right, aligned)
+    by_event = (diverges(ours, theirs) for ours, theirs in aligned)
+    of_events = [divergence for divergence in by_event if divergence is not None]
+    of_gradients = apart(left, right, aligned)
     outcome = outcome_difference(left.ending, right.ending)
-    return Comparison(left, right, aligned, by_place, (*(d for d in found if d), *gradients), outcome)
+    return Comparison(left, right, aligned, by_place, (*of_events, *of_gradients), outcome)
 
 
 def outcome_difference(left: Ending, right: Ending) -> Difference | None:
     """How the outcomes differ, whatever the left one is."""
-    if left.how == right.how == "died":
+    if isinstance(left, Died) and isinstance(right, Died):
         return None
-    if left.how == right.how == "raised":
-        same = left.value["types"] == right.value["types"]
+    if isinstance(left, Raised) and isinstance(right, Raised):
+        same = left.failure.types == right.failure.types
         return None if same else Difference("exception", True, ending_said(left), ending_said(right))
     return disagreement(left, right)

@@ -4,14 +4,17 @@ backward made them differ, out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from migrate_lens.compare.divergences import Divergence
+from migrate_lens.compare.divergences import GRADIENT, Divergence
 from migrate_lens.model.report import Symptom
-from migrate_lens.model.trace import Event, Key, Trace
-from migrate_lens.model.value import describe, difference, references, tensors
+from migrate_lens.model.trace import Event, EventKey, PlaceKind, Trace
+from migrate_lens.model.value import Encoded, TensorValue, describe, difference, references, tensors
 
 BACKWARD = ("backward", "grad")
+# Places where something is read, handed to a decorator or written, so that no backward pass is made.
+_NO_CALL = (PlaceKind.ATTRIBUTE, PlaceKind.DECORATOR, PlaceKind.SET_ITEM)
+NO_GRADIENTS: Mapping[int, Encoded] = {}
 
 
 def apart(left: Trace, right: Trace, aligned: Sequence[tuple[Event, Event]]) -> Iterator[Divergence]:
@@ -22,21 +25,24 @@ def apart(left: Trace, right: Trace, aligned: Sequence[tuple[Event, Event]]) -> 
     """
     if not (left.gradients and right.gradients):
         return
-    for one, other in reversed(aligned):
-        mine, theirs = left.gradients.get(one.key, {}), right.gradients.get(other.key, {})
-        for index, gradient in sorted(mine.items()):
-            if index not in theirs:
-                yield _apart(one, other, False, describe(gradient), "no gradient")
-            elif (found := difference(gradient, theirs[index])) is not None and found.hard:
-                yield _apart(one, other, True, found.expected, found.actual)
+    for ours, theirs in reversed(aligned):
+        wanted = left.gradients.get(ours.key, NO_GRADIENTS)
+        reached = right.gradients.get(theirs.key, NO_GRADIENTS)
+        for index, gradient in sorted(wanted.items()):
+            if index not in reached:
+                yield _apart(ours, theirs, False, describe(gradient), "no gradient")
+                continue
+            differs = difference(gradient, reached[index])
+            if differs is not None and differs.hard:
+                yield _apart(ours, theirs, True, differs.expected, differs.actual)
 
 
 def _apart(want: Event, got: Event, hard: bool, expected: str, actual: str) -> Divergence:
-    said = (f"the gradient that reached it: {text}" for text in (expected, actual))
-    return Divergence(want, got, Symptom.GRADIENT, "gradient", hard, *said)
+    said = [f"the gradient that reached it: {text}" for text in (expected, actual)]
+    return Divergence(want, got, Symptom.GRADIENT, GRADIENT, hard, *said)
 
 
-def culprit(want: Trace, got: Trace, seen: Key) -> Event | None:
+def culprit(want: Trace, got: Trace, seen: EventKey) -> Event | None:
     """The torch event whose backward gives another gradient although it was reached by the same one.
 
     Walks back from the end: of the results whose gradient differs, the last one made is nearest to the loss, and of the
@@ -44,43 +50,50 @@ def culprit(want: Trace, got: Trace, seen: Key) -> Event | None:
 
     Args:
         want: torch's trace.
-        got: Paddle's trace.
+        got: the target's trace.
         seen: the event that showed a gradient that differs; the backward pass before it is looked at.
     """
     graph = behind(want, seen)
     for event in reversed(graph):
-        mine, theirs = want.gradients.get(event.key), got.gradients.get(event.key)
-        if mine and theirs and _differs(mine, theirs):
-            consumers = [e for e in graph if e.key != event.key and _takes(e, event) and _makes(e)]
-            equal = [e for e in consumers if not _differs_at(e, want, got)]
-            if equal:
-                return equal[0]
+        if not _differs_at(event, want, got):
+            continue
+        consumers = [other for other in graph if other.key != event.key and _takes(other, event) and _makes(other)]
+        equal = [consumer for consumer in consumers if not _differs_at(consumer, want, got)]
+        if equal:
+            return equal[0]
     return None
 
 
-def behind(trace: Trace, seen: Key) -> list[Event]:
+def behind(trace: Trace, seen: EventKey) -> list[Event]:
     """The events that led to a backward pass, in their order.
 
     It is the event itself, or the last one before it; where a gradient was read, the last one that reaches its tensor.
     """
-    at = next((i for i, e in enumerate(trace.events) if e.key == seen), len(trace.events) - 1)
-    leaf = set[int]() if _is_backward(trace.events[at]) else _given(trace.events[at])
-    starts = [i for i in range(at, -1, -1) if _is_backward(trace.events[i])] or [at]
-    graphs = (_graph(trace.events[: start + 1]) for start in starts)
+    events = trace.events
+    at = next((i for i, event in enumerate(events) if event.key == seen), len(events) - 1)
+    leaf = set[int]() if _is_backward(events[at]) else _given(events[at])
+    starts = [i for i in range(at, -1, -1) if _is_backward(events[i])] or [at]
+    graphs = (_graph(events[: start + 1]) for start in starts)
     first = next(graphs)
-    if not leaf or any(leaf & _given(e) for e in first):
+    if not leaf or _reaches(first, leaf):
         return first[:-1]
-    return next((graph for graph in graphs if any(leaf & _given(e) for e in graph)), first)[:-1]
+    reaching = (graph for graph in graphs if _reaches(graph, leaf))
+    return next(reaching, first)[:-1]
+
+
+def _reaches(graph: list[Event], leaf: set[int]) -> bool:
+    """Whether a tensor was given to one of the events."""
+    return any(leaf & _given(event) for event in graph)
 
 
 def _graph(events: tuple[Event, ...]) -> list[Event]:
     """The last event and those that made what it was given."""
-    known, found = _given(events[-1]), [events[-1]]
+    known, graph = _given(events[-1]), [events[-1]]
     for event in reversed(events[:-1]):
         if known & {serial for serial, _ in event.serials}:
             known |= _given(event)
-            found.append(event)
-    return found[::-1]
+            graph.append(event)
+    return graph[::-1]
 
 
 def _given(event: Event) -> set[int]:
@@ -89,16 +102,16 @@ def _given(event: Event) -> set[int]:
 
 def _is_backward(event: Event) -> bool:
     """Whether an event is a backward pass; ``x.grad``, which is read, is none."""
-    return bool(event.api.rpartition(".")[2] in BACKWARD and event.place.kind not in "ads" and _given(event))
-
-
-def _differs(mine: dict[int, object], theirs: dict[int, object]) -> bool:
-    found = (difference(gradient, theirs[index]) for index, gradient in mine.items() if index in theirs)
-    return any(d is not None and d.hard for d in found)  # Paddle's gradients say requires_grad: no matter here
+    named = event.api.rpartition(".")[2] in BACKWARD
+    return named and event.place.kind not in _NO_CALL and bool(_given(event))
 
 
 def _differs_at(event: Event, want: Trace, got: Trace) -> bool:
-    return _differs(want.gradients.get(event.key, {}), got.gradients.get(event.key, {}))
+    """Whether gradients that reached an event on both sides differ; the target's say requires_grad: no matter here."""
+    ours = want.gradients.get(event.key, NO_GRADIENTS)
+    theirs = got.gradients.get(event.key, NO_GRADIENTS)
+    differences = (difference(gradient, theirs[index]) for index, gradient in ours.items() if index in theirs)
+    return any(differs is not None and differs.hard for differs in differences)
 
 
 def _takes(consumer: Event, producer: Event) -> bool:
@@ -108,4 +121,5 @@ def _takes(consumer: Event, producer: Event) -> bool:
 
 def _makes(event: Event) -> bool:
     """Whether an event makes a tensor that takes part in the graph, and is not its receiver handed back."""
-    return any(t[5] for t in tensors(event.value)) and "=" not in event.flags
+    in_graph = any(TensorValue._make(tensor).requires_grad for tensor in tensors(event.value))
+    return in_graph and not event.flags.hands_back

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from migrate_lens.compare.divergences import Divergence
+from migrate_lens.compare.divergences import STRIDES, Divergence
 from migrate_lens.model.report import Symptom
 from migrate_lens.model.trace import Event, Trace
 from migrate_lens.model.value import references
@@ -16,24 +16,28 @@ _ASKS = frozenset(("stride", "is_contiguous"))
 def as_layout(soft: Iterable[Divergence], want: Trace, got: Trace) -> list[Divergence]:
     """Differences of strides, named by what made the tensor; those of values that were handed over are left out."""
     healed = {event.key: event for event in got.events}
-    found = []
+    named = []
     for divergence in soft:
         maker = _maker(divergence, want)
         if maker is None:
-            found.append(divergence)
+            named.append(divergence)
             continue
         theirs = healed.get(maker.key)
-        if theirs is not None and not theirs.healed and theirs.what == "call":
-            named = replace(divergence.want, api=maker.api)
-            found.append(replace(divergence, want=named, symptom=Symptom.LAYOUT, detail="strides"))
-    return found
+        if theirs is not None and not theirs.healed and theirs.returned:
+            by_maker = replace(divergence.want, api=maker.api)
+            named.append(replace(divergence, want=by_maker, symptom=Symptom.LAYOUT, detail=STRIDES))
+    return named
 
 
 def _maker(divergence: Divergence, trace: Trace) -> Event | None:
     """The call that made the tensor whose layout was asked for; one that hands back its receiver makes none."""
     asked = divergence.want
-    if asked.api.rpartition(".")[2] not in _ASKS or divergence.got.what != "call":
+    if asked.api.rpartition(".")[2] not in _ASKS or not divergence.got.returned:
         return None
     serials = {serial for serial, _ in references(asked.inputs[:1])}
     before = trace.events[: trace.events.index(asked)]
-    return next((e for e in reversed(before) if "=" not in e.flags and serials & {s for s, _ in e.serials}), None)
+    for event in reversed(before):
+        made = {serial for serial, _ in event.serials}
+        if serials & made and not event.flags.hands_back:
+            return event
+    return None

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import assert_never
 
-from migrate_lens.model.trace import Ending, Event, Frame, Trace
-from migrate_lens.model.value import LIGHT, Difference, describe, difference, tag
+from migrate_lens.model.trace import (
+    PASSED,
+    SKIPPED,
+    Died,
+    Ending,
+    Event,
+    Exited,
+    Failure,
+    Finished,
+    Frame,
+    Parts,
+    Raised,
+    Stopped,
+    Trace,
+)
+from migrate_lens.model.value import DEVICE, DTYPE, LIGHT, SIZE, Difference, describe, difference, tag
+
+_MESSAGE = 200
+_SHOWN = 3
+# Torch's small types: what is done with such a value outside of calls shows nowhere else.
+SMALL_TYPES = {SIZE: "torch.Size", DTYPE: "torch.dtype", DEVICE: "torch.device"}
 
 
 def disagreement(want: Ending, got: Ending) -> Difference | None:
@@ -14,69 +33,84 @@ def disagreement(want: Ending, got: Ending) -> Difference | None:
     Flags of the gradient machinery, and a named tuple against a tuple, are no difference of an outcome: a program that
     depended on them would have shown it.
     """
-    if got.how == "died":
+    if isinstance(got, Died):
         return Difference("crash", True, "finishes", "the process died")
-    if got.how != want.how:
+    if isinstance(want, Exited) and isinstance(got, Exited):
+        same = (want.code or 0) == (got.code or 0)
+        return None if same else Difference("exception", True, ending_said(want), ending_said(got))
+    if isinstance(want, Parts) and isinstance(got, Parts):
+        return _parts(want, got)
+    if isinstance(want, Finished) and isinstance(got, Finished):
+        return _results(want, got)
+    if want.how is not got.how:
         return Difference("exception", True, want.how, ending_said(got))
-    if want.how == "exited":
-        same = (want.value or 0) == (got.value or 0)
-        return None if same else Difference("exception", True, f"exits with {want.value}", f"exits with {got.value}")
-    if want.how == "parts":
-        return _parts(want.value, got.value)
+    return None
+
+
+def _results(want: Finished, got: Finished) -> Difference | None:
     if not want.has_value:
         return None
-    found = difference(want.value, got.value)
-    return None if found is None or found.aspect in LIGHT else found
+    differs = difference(want.value, got.value)
+    return None if differs is None or differs.aspect in LIGHT else differs
 
 
-def _parts(want: dict[str, str], got: dict[str, str]) -> Difference | None:
-    """A part that does not pass under torch says nothing about Paddle."""
-    lost = [name for name, fate in want.items() if fate == "passed" and got.get(name) != "passed"]
+def _parts(want: Parts, got: Parts) -> Difference | None:
+    """A part that does not pass under torch says nothing about the target."""
+    lost = [name for name in want.passed if got.fates.get(name) != PASSED]
     if not lost:
         return None
+    first = lost[0]
     more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-    return Difference("exception", True, f"{lost[0]} passes", f"{lost[0]} ends in {got.get(lost[0], 'nothing')}{more}")
+    return Difference("exception", True, f"{first} passes", f"{first} ends in {got.fates.get(first, 'nothing')}{more}")
 
 
 def ending_said(ending: Ending) -> str:
     """One line about how a program ended."""
-    if ending.how == "raised":
-        message = next((x.strip() for x in ending.value["message"].splitlines() if x.strip()), "")
-        return f"raises {ending.value['types'][0]}" + (f": {message[:200]}" if message else "")
-    if ending.how == "parts":
-        bad = [f"{name}: {fate}" for name, fate in ending.value.items() if fate not in ("passed", "skipped")]
-        return "; ".join(bad[:3]) or "finishes"
-    if ending.how == "finished":
-        return f"finishes with {describe(ending.value)}" if ending.has_value else "finishes"
-    if ending.how == "stopped":
-        return "stopped where it was told to"
-    return f"exits with {ending.value}" if ending.how == "exited" else "dies"
+    match ending:
+        case Finished():
+            return f"finishes with {describe(ending.value)}" if ending.has_value else "finishes"
+        case Parts(fates):
+            bad = [f"{name}: {fate}" for name, fate in fates.items() if fate not in (PASSED, SKIPPED)]
+            return "; ".join(bad[:_SHOWN]) or "finishes"
+        case Raised(failure):
+            return raises(failure)
+        case Exited(code):
+            return f"exits with {code}"
+        case Stopped():
+            return "stopped where it was told to"
+        case Died():
+            return "dies"
+        case _:
+            assert_never(ending)
+
+
+def raises(failure: Failure) -> str:
+    """One line about an exception: its type and the first line of its message."""
+    message = failure.first_line
+    return f"raises {failure.type}: {message[:_MESSAGE]}" if message else f"raises {failure.type}"
 
 
 def own_frame(frames: tuple[Frame, ...], trace: Trace) -> Frame | None:
-    """The innermost frame of an exception that stands in observed code."""
+    """The innermost frame of an exception that stands in observed code; the innermost of all where none does."""
     files = {place.path for place in trace.places}
-    own = [frame for frame in frames if frame.path in files]
-    return own[-1] if own else (frames[-1] if frames else None)
+    own = [frame for frame in frames if frame.path in files] or frames
+    return own[-1] if own else None
 
 
-def recorded(trace: Trace, failure: dict[str, Any]) -> Event | None:
+def recorded(trace: Trace, failure: Failure) -> Event | None:
     """The observed event that raised an exception, if one did, and not the program's own code below it."""
     for event in reversed(trace.events):
-        failed = event.what in ("raise", "absent") and not event.healed and not event.value["through"]
-        if failed and all(event.value[k] == failure[k] for k in ("types", "message")):
+        raised = event.failure
+        if raised is None or raised.through or event.healed:
+            continue
+        if (raised.types, raised.message) == (failure.types, failure.message):
             return event
     return None
 
 
 def suspect(trace: Trace, frame: Frame) -> Event | None:
     """The observed event whose result a failing statement was handling when it raised outside any observed call."""
-    near = [
-        e
-        for e in trace.events
-        if e.place.path == frame.path and frame.line <= e.place.line <= max(frame.line, frame.end_line)
-    ]
-    special = [e for e in near if e.what == "call" and tag(e.value) in ("Z", "D", "V")]
-    if special:
-        return special[-1]
-    return near[-1] if near else (trace.events[-1] if trace.events else None)
+    near = [event for event in trace.events if frame.runs(event.place)]
+    special = [event for event in near if event.returned and tag(event.value) in SMALL_TYPES]
+    candidates = special or near or trace.events
+    return candidates[-1] if candidates else None

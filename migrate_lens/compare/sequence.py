@@ -13,15 +13,15 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 
 _WINDOW = 256
-_RUN = 6  # tokens in a row that count as having found the place again
+_RUN = 6  # tokens in a row that count as having come back to the same place
 
 
 def match(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tuple[int, int]]:
     """Pairs of positions with equal tokens, rising on both sides."""
     numbers: dict[Hashable, int] = {}
-    one = [numbers.setdefault(token, len(numbers)) for token in left]
-    other = [numbers.setdefault(token, len(numbers)) for token in right]
-    return list(_walk(one, other))
+    ours = [numbers.setdefault(token, len(numbers)) for token in left]
+    theirs = [numbers.setdefault(token, len(numbers)) for token in right]
+    return list(_walk(ours, theirs))
 
 
 def _walk(left: list[int], right: list[int]) -> Iterator[tuple[int, int]]:
@@ -33,8 +33,8 @@ def _walk(left: list[int], right: list[int]) -> Iterator[tuple[int, int]]:
             i, j = i + 1, j + 1
             continue
         last = i + _WINDOW >= len(left) and j + _WINDOW >= len(right)
-        found = _window(left[i : i + _WINDOW], right[j : j + _WINDOW], whole=last)
-        settled = found if last else [(x, y) for x, y in found if x < _WINDOW // 2 and y < _WINDOW // 2]
+        matches = _window(left[i : i + _WINDOW], right[j : j + _WINDOW], whole=last)
+        settled = matches if last else _first_half(matches)
         if settled:
             yield from ((i + x, j + y) for x, y in settled)
             i, j = i + settled[-1][0] + 1, j + settled[-1][1] + 1
@@ -45,34 +45,56 @@ def _walk(left: list[int], right: list[int]) -> Iterator[tuple[int, int]]:
             i, j = _again(left, runs, i, j)
 
 
+def _first_half(matches: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The matches of a window that no longer turn out otherwise further on."""
+    half = _WINDOW // 2
+    return [(x, y) for x, y in matches if x < half and y < half]
+
+
 def _window(left: list[int], right: list[int], *, whole: bool) -> list[tuple[int, int]]:
     """Matches along a shortest edit path from the start of both to the end of either, or with ``whole`` of both."""
+    enough = all if whole else any
     ends = {1: 0}
     history = []
     for distance in range(len(left) + len(right) + 1):
         history.append(dict(ends))
         for k in range(-distance, distance + 1, 2):
-            down = k == -distance or (k != distance and ends.get(k - 1, -1) < ends.get(k + 1, -1))
-            x = ends[k + 1] if down else ends[k - 1] + 1
-            y = x - k
-            while x < len(left) and y < len(right) and left[x] == right[y]:
-                x, y = x + 1, y + 1
+            x = _snake(left, right, k, _start(ends, k, distance))
             ends[k] = x
-            if (x >= len(left) and y >= len(right)) if whole else (x >= len(left) or y >= len(right)):
+            if enough((x >= len(left), x - k >= len(right))):
                 return _back(history, k, x, len(left), len(right))
     return []
 
 
+def _is_down(ends: dict[int, int], k: int, distance: int) -> bool:
+    """Whether the furthest path on a diagonal comes from the one above it, by a token of the right side alone."""
+    return k == -distance or (k != distance and ends.get(k - 1, -1) < ends.get(k + 1, -1))
+
+
+def _start(ends: dict[int, int], k: int, distance: int) -> int:
+    """Where the furthest path enters a diagonal."""
+    return ends[k + 1] if _is_down(ends, k, distance) else ends[k - 1] + 1
+
+
+def _snake(left: list[int], right: list[int], k: int, x: int) -> int:
+    """How far equal tokens go on a diagonal."""
+    while x < len(left) and x - k < len(right) and left[x] == right[x - k]:
+        x += 1
+    return x
+
+
 def _back(history: list[dict[int, int]], k: int, x: int, width: int, height: int) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
+    """The matches of a path, walked back from its end."""
+    matches: list[tuple[int, int]] = []
     for distance in range(len(history) - 1, -1, -1):
         before = history[distance]
-        down = k == -distance or (k != distance and before.get(k - 1, -1) < before.get(k + 1, -1))
-        start = before[k + 1] if down else before[k - 1] + 1
-        found += [(at, at - k) for at in range(x - 1, start - 1, -1) if at < width and 0 <= at - k < height]
-        k = k + 1 if down else k - 1
-        x = start if down else start - 1
-    return found[::-1]
+        start = _start(before, k, distance)
+        matches += [(at, at - k) for at in range(x - 1, start - 1, -1) if at < width and 0 <= at - k < height]
+        if _is_down(before, k, distance):
+            k, x = k + 1, start
+        else:
+            k, x = k - 1, start - 1
+    return matches[::-1]
 
 
 def _runs(tokens: list[int]) -> dict[tuple[int, ...], list[int]]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from migrate_lens.diagnosis.kernels.marked_build import Builds
 from migrate_lens.diagnosis.met import Met
 from migrate_lens.model.progress import Progress
 from migrate_lens.model.report import Finding, Key, Library, Outcome, Runtime, Stage, StageResult, Symptom
@@ -38,12 +39,12 @@ class Workshop:
 
 
 @dataclass(frozen=True, slots=True)
-class Builds:
+class Built:
     """What the build rung gave.
 
     Attributes:
         runs_under_torch: False where torch's build failed, which ends a diagnosis.
-        pair: both builds, torch's first; None where nothing was built or torch's failed.
+        builds: both builds; None where nothing was built or torch's failed.
         paths: folders to put on ``sys.path``, by runtime.
         unbuilt: extensions that torch's build gave and the target's did not.
         extensions: dotted names of torch's extension modules.
@@ -51,27 +52,27 @@ class Builds:
     """
 
     runs_under_torch: bool = True
-    pair: tuple[BuildRun, BuildRun] | None = None
+    builds: Builds | None = None
     paths: Mapping[Runtime, tuple[Path, ...]] = field(default_factory=lambda: dict.fromkeys(Runtime, ()))
     unbuilt: tuple[str, ...] = ()
     extensions: frozenset[str] = frozenset()
     jit: JustInTime | None = None
 
 
-def build(workshop: Workshop, met: Met, progress: Progress) -> Builds:
+def build(workshop: Workshop, met: Met, progress: Progress) -> Built:
     """Build under torch, then under the target, and find what stands between the two."""
     entry = workshop.library.build
     if entry is None or not entry.native:
-        return Builds()
+        return Built()
     if entry.kind == "jit":
         jit = JustInTime(workshop.library, workshop.pythons, workshop.folder, workshop.timeout, workshop.shelf)
-        return Builds(jit=jit)
+        return Built(jit=jit)
     progress(f"build: under {Runtime.TORCH}")
     ours = workshop.built(Runtime.TORCH)
     met.stages.append(ours.result)
     met.notes.extend(ours.notes)
     if not ours.passed:
-        return Builds(runs_under_torch=ours.result.outcome is Outcome.SKIPPED)
+        return Built(runs_under_torch=ours.result.outcome is Outcome.SKIPPED)
     progress(f"build: under {Runtime.TARGET}")
     theirs = workshop.built(Runtime.TARGET)
     met.stages.append(theirs.result)
@@ -97,7 +98,7 @@ def _compare(workshop: Workshop, ours: BuildRun, theirs: BuildRun, met: Met) -> 
         met.findings.append(_unexplained(theirs.result))
 
 
-def _installed(ours: BuildRun, theirs: BuildRun, folder: Path) -> Builds:
+def _installed(ours: BuildRun, theirs: BuildRun, folder: Path) -> Built:
     """Where each side finds the library; one that the target did not build is torch's without what is native."""
     target = theirs.target
     if ours.target is not None and target is None:
@@ -109,7 +110,7 @@ def _installed(ours: BuildRun, theirs: BuildRun, folder: Path) -> Builds:
     }
     extensions = _extensions(ours.target)
     unbuilt = tuple(sorted(extensions - _extensions(theirs.target)))
-    return Builds(pair=(ours, theirs), paths=paths, unbuilt=unbuilt, extensions=extensions)
+    return Built(builds=Builds(ours, theirs), paths=paths, unbuilt=unbuilt, extensions=extensions)
 
 
 def _folders(target: Path | None) -> tuple[Path, ...]:

@@ -8,19 +8,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from migrate_lens.compare.blame import near
-from migrate_lens.compare.divergences import Divergence, divergences
+from migrate_lens.compare.divergences import IN_PLACE, VIEW, Divergence, divergences
 from migrate_lens.compare.findings import node_name
 from migrate_lens.compare.gradients import BACKWARD, behind, culprit
 from migrate_lens.compare.outcome import disagreement, ending_said, own_frame, recorded
 from migrate_lens.compare.steady import Luck
-from migrate_lens.model.report import Probe, Runtime, Symptom
-from migrate_lens.model.trace import Ending, Event, Key, Trace
-from migrate_lens.model.value import SEQUENCES, Difference, references, tag, tensors
+from migrate_lens.diagnosis.subject import Subject
+from migrate_lens.model.report import Runtime, Symptom
+from migrate_lens.model.trace import Died, Ending, Event, EventKey, EventKind, Raised, Trace
+from migrate_lens.model.value import (
+    ARRAY,
+    SEQUENCES,
+    TENSOR,
+    Difference,
+    Encoded,
+    TensorValue,
+    references,
+    tag,
+    tensors,
+)
 from migrate_lens.protocol.journal import BACKWARD_PASS
-from migrate_lens.runs.bench import Bench, Run, Setting
+from migrate_lens.runs.bench import Healing, Run, RunRequest
 
 # Trials in one diagnosis of a probe, and the seconds that they may take: this many healed runs' worth, within limits.
 _TRIALS = 32
@@ -32,15 +43,18 @@ Group = list[Divergence]
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a trial needs: where to run, what, torch's run to hold it against, and calls that kill the process.
+    """What a trial needs.
 
-    ``own`` is what torch's own runs differ in, which is no matter then; ``hashable`` whether sizes are handed over that
-    can be keys, without which the program does not go on.
+    Attributes:
+        subject: what is run, and where.
+        base: torch's run, to hold others against.
+        deadly: calls that kill the process.
+        healed_seconds: wall time of a healed run.
+        own: what torch's own runs differ in, which is no matter then.
+        hashable: whether sizes are handed over that can be keys, without which the program does not go on.
     """
 
-    bench: Bench
-    setting: Setting
-    probe: Probe
+    subject: Subject
     base: Run
     deadly: tuple[str, ...] = ()
     healed_seconds: float = 0.0
@@ -51,23 +65,23 @@ class Trial:
         """When to stop trying, on the clock of ``time.monotonic``."""
         return time.monotonic() + min(_MOST, max(_LEAST, _RUNS * self.healed_seconds))
 
-    def healed(self, *, spare: Sequence[str] = (), skip: Sequence[str] = (), gradients: bool = False) -> Run:
-        """A healed run with some nodes left as Paddle has them, or not called."""
-        return self.bench.run(
-            self.setting,
-            Runtime.TARGET,
-            self.probe,
-            reference=self.base,
-            heal="all",
-            spare=spare,
-            skip=(*self.deadly, *skip),
-            gradients=gradients,
-            hashable=self.hashable,
-        )
+    def healed(self, *, spare: Iterable[str] = (), skip: Sequence[str] = (), gradients: bool = False) -> Run:
+        """A healed run with some nodes left as the target has them, or not called."""
+        skipped = (*self.deadly, *skip)
+        healing = Healing(self.base, spare=tuple(spare), skip=skipped, hashable=self.hashable)
+        return self._run(self._request(Runtime.TARGET, healing=healing, gradients=gradients))
+
+    def leaving_in(self, group: Iterable[Divergence]) -> Run:
+        """A healed run in which some differences are left as the target has them."""
+        return self.healed(spare=sorted({node_name(divergence.got.place) for divergence in group}))
 
     def unshared(self, node: str) -> Run:
         """A run of torch's in which the results of one node are copies."""
-        return self.bench.run(self.setting, Runtime.TORCH, self.probe, copy=(node,))
+        return self._run(self._request(Runtime.TORCH, copy=(node,)))
+
+    def with_gradients(self) -> Run:
+        """A run of torch's in which the gradient that reaches each result is recorded."""
+        return self._run(self._request(Runtime.TORCH, gradients=True))
 
     def agrees(self, run: Run) -> bool:
         """Whether a run has torch's outcome."""
@@ -77,144 +91,205 @@ class Trial:
         """Whether two endings agree."""
         return disagreement(self.own.of_outcome(want), self.own.of_outcome(got)) is None
 
+    def _request(
+        self,
+        runtime: Runtime,
+        *,
+        healing: Healing | None = None,
+        gradients: bool = False,
+        copy: tuple[str, ...] = (),
+    ) -> RunRequest:
+        subject = self.subject
+        return RunRequest(subject.setting, runtime, subject.probe, healing=healing, gradients=gradients, copy=copy)
 
-def promote(trial: Trial, soft: Sequence[Divergence], healed: Run, *, alone: bool, after: Difference | None,
-            differs: Difference | None) -> list[Divergence]:  # fmt: skip
-    """The soft differences that the outcome depends on.
+    def _run(self, request: RunRequest) -> Run:
+        return self.subject.bench.run(request)
+
+
+# -- what the outcome depends on ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """What is known of how the program ends.
+
+    Attributes:
+        natural: how the natural run's outcome differs from torch's.
+        healed: how the healed run's does, in which each difference is healed.
+        ending: how the healed run ended.
+        explained: whether differences that count by themselves explain the natural one.
+    """
+
+    natural: Difference | None
+    healed: Difference | None
+    ending: Ending
+    explained: bool
+
+
+def outcome_depends_on(trial: Trial, soft: Sequence[Divergence], outcomes: Outcomes) -> list[Divergence]:
+    """Those of the soft differences that the outcome depends on.
+
+    A copy where torch shares memory cannot be healed by its value, so where the healed run's outcome differs still,
+    shared memory that is written later is the suspect; what else the outcome depends on is seen against the outcome of
+    the healed run.
 
     Args:
         trial: how to try.
         soft: the candidates, in the order of the run.
-        healed: the run in which each difference is healed.
-        alone: whether nothing else explains the outcome.
-        after: how the healed run's outcome differs. A copy where torch shares memory cannot be healed by its value, so
-            where this is not None, shared memory that is written later is the suspect; what else the outcome depends on
-            is seen against the outcome of the healed run.
-        differs: how the natural run's outcome differs.
+        outcomes: how the program ends.
     """
-    if differs is None:
+    if outcomes.natural is None:
         return []
     shared: list[Divergence] = []
-    if after is not None:
-        shared = [d for d in soft if d.detail == "view" and written_later(d, trial.base)]
-        shared = _that_matter(trial, shared)
+    if outcomes.healed is not None:
+        suspects = [d for d in soft if d.detail == VIEW and written_later(d, trial.base)]
+        shared = _that_matter(trial, suspects)
         soft = [d for d in soft if d not in shared]
     groups = list(_groups(soft).values())
-    if alone and not shared and len(groups) == 1:
+    if len(groups) == 1 and not outcomes.explained and not shared:
         return groups[0]
-    return [*shared, *_depended_on(trial, soft, groups, healed.trace.ending)]
+    return [*shared, *_depended_on(trial, soft, groups, outcomes.ending)]
 
 
 def _that_matter(trial: Trial, shared: list[Divergence]) -> list[Divergence]:
     """Those of the places where memory is shared without which torch itself comes to another outcome."""
-    matters, end = dict[str, bool](), trial.budget()
-    for d in shared:
-        name = node_name(d.want.place)
+    end = trial.budget()
+    matters: dict[str, bool] = {}
+    for divergence in shared:
+        name = node_name(divergence.want.place)
         if name not in matters:
             matters[name] = time.monotonic() > end or not trial.agrees(trial.unshared(name))
     return [d for d in shared if matters[node_name(d.want.place)]]
 
 
 def _depended_on(trial: Trial, soft: Sequence[Divergence], groups: list[Group], healed: Ending) -> list[Divergence]:
-    if healed.how in ("died", "raised"):
+    if isinstance(healed, Died | Raised):
         return []
-    needed = [d for group in _needed(trial, groups, healed) for d in group]
+    needed = [d for group in _Halving(trial, healed).needed(groups) for d in group]
     if any(d.symptom is Symptom.STATE for d in needed):
         # Whatever lists the state shows what making the layer did: the layer is the cause.
-        made = [d for d in soft if d.symptom is Symptom.STATE and "k" in d.want.flags and d not in needed]
+        made = [d for d in soft if d.symptom is Symptom.STATE and d.want.flags.made_layer and d not in needed]
         return [*made, *needed]
     return needed
 
 
-def _needed(trial: Trial, groups: list[Group], healed: Ending) -> list[Group]:
-    """The fewest groups, earliest first, whose healing gives the healed outcome: the others are dropped by halves."""
-    left, dropped, end = [_TRIALS], list[Group](), trial.budget()
+@dataclass(slots=True)
+class _Halving:
+    """Looks for the fewest groups whose healing gives the healed outcome: the others are dropped by halves."""
 
-    def drop(part: list[Group]) -> list[Group]:
-        if not part or left[0] <= 0 or time.monotonic() > end:
+    trial: Trial
+    wanted: Ending
+    left: int = _TRIALS
+    end: float = 0.0
+    dropped: list[Group] = field(default_factory=list)
+
+    def needed(self, groups: list[Group]) -> list[Group]:
+        """The groups that cannot be dropped, earliest first."""
+        self.end = self.trial.budget()
+        return self._kept(groups)
+
+    def _kept(self, part: list[Group]) -> list[Group]:
+        """What cannot be dropped of a part of the groups."""
+        if not part or self.left <= 0 or time.monotonic() > self.end:
             return []
-        left[0] -= 1
-        spare = sorted({node_name(d.got.place) for group in (*dropped, *part) for d in group})
-        if trial.same(healed, trial.healed(spare=spare).trace.ending):
-            dropped.extend(part)
+        self.left -= 1
+        spared = [divergence for group in (*self.dropped, *part) for divergence in group]
+        if self.trial.same(self.wanted, self.trial.leaving_in(spared).trace.ending):
+            self.dropped.extend(part)
             return []
         if len(part) == 1:
             return part
         half = len(part) // 2
-        late = drop(part[half:])
-        return drop(part[:half]) + late
-
-    return drop(groups)
+        late = self._kept(part[half:])
+        return self._kept(part[:half]) + late
 
 
 def _groups(soft: Iterable[Divergence]) -> dict[tuple[str, str, str], Group]:
+    """Divergences of one name that show in one way."""
     groups: dict[tuple[str, str, str], Group] = {}
-    for d in soft:
-        groups.setdefault((d.want.api, str(d.symptom), d.detail), []).append(d)
+    for divergence in soft:
+        key = (divergence.want.api, str(divergence.symptom), divergence.detail)
+        groups.setdefault(key, []).append(divergence)
     return groups
 
 
 def written_later(divergence: Divergence, base: Run) -> bool:
     """Whether torch's run wrote to the memory that is shared there, after it came to be shared."""
     want = divergence.want
-    if divergence.detail == "in place" or any(tag(v) == "N" for v in (*want.inputs, want.value)):
+    with_numpy = any(tag(value) == ARRAY for value in (*want.inputs, want.value))
+    if divergence.detail == IN_PLACE or with_numpy:
         return True
     shared = {serial for serial, _ in want.serials} | _serials(want)
     events = base.trace.events
     later = events[events.index(want) + 1 :]
-    return any(e.written and shared & _serials(e) for e in later)
+    return any(event.written and shared & _serials(event) for event in later)
 
 
-def as_shown(trial: Trial, kept: Sequence[Divergence], promoted: Sequence[Divergence], natural: Run,
-             healed: Run) -> list[Divergence]:  # fmt: skip
+# -- what a difference leads to ----------------------------------------------------------------------------------------
+
+
+def shown_as_exceptions(
+    trial: Trial, kept: Sequence[Divergence], promoted: Sequence[Divergence], natural: Run, healed: Run
+) -> list[Divergence]:
     """Differences of kind that end the program in an exception elsewhere are reported as what they show as.
 
     The natural run shows that of one of them; what the others lead to shows when they alone are left in. Where the
     healed run ends in the same exception, none of them is its cause.
+
+    Args:
+        trial: how to try.
+        kept: the differences that count.
+        promoted: those of them that the outcome depends on.
+        natural: the target's run as it is.
+        healed: the target's run with torch's result at every difference.
     """
-    if natural.trace.ending.how != "raised":
-        return list(kept)
+    ended = natural.trace.ending
     stopped = healed.trace.ending
-    kinds = [d for d in kept if d.got.what == "call" and (not d.hard or _other_kind(d))]
-    other = _same_end(stopped, natural.trace.ending) or is_unhashable(natural.trace.ending)
-    blamed = [] if other else _blamed(kinds, promoted, natural.trace)
-    endings = {id(d): natural.trace.ending for d in blamed}
+    if not isinstance(ended, Raised):
+        return list(kept)
+    kinds = [d for d in kept if d.got.returned and (not d.hard or _other_kind(d))]
+    of_its_own = _same_exception(stopped, ended) or is_unhashable(ended)
+    blamed = [] if of_its_own else _blamed(kinds, promoted, natural.trace)
+    raised = {id(d): ended for d in blamed}
     end = trial.budget()
-    for group in _groups(d for d in kinds if not any(d is b for b in blamed)).values():
+    for group in _groups(d for d in kinds if id(d) not in raised).values():
         if time.monotonic() > end:
             break
-        left_in = trial.healed(spare=sorted({node_name(d.got.place) for d in group})).trace
-        ours = [] if _same_end(stopped, left_in.ending) else _blamed(group, promoted, left_in)
-        shows = [d for d in group if d in ours]
-        endings |= {id(d): left_in.ending for d in shows}
-    return [_shown(d, endings[id(d)]) if id(d) in endings else d for d in kept]
+        left_in = trial.leaving_in(group).trace
+        if not isinstance(left_in.ending, Raised) or _same_exception(stopped, left_in.ending):
+            continue
+        ours = _blamed(group, promoted, left_in)
+        raised |= {id(d): left_in.ending for d in group if d in ours}
+    return [_shown(d, raised[id(d)]) if id(d) in raised else d for d in kept]
 
 
 def is_unhashable(ending: Ending) -> bool:
-    """Whether a run ended because something that is a key under torch cannot be one."""
-    return ending.how == "raised" and ending.value["message"].startswith("unhashable type")
+    """Whether a run ended because something that is a key under torch cannot be one, in Python's own words."""
+    return isinstance(ending, Raised) and ending.failure.message.startswith("unhashable type")
 
 
-def _same_end(one: Ending, other: Ending) -> bool:
+def _same_exception(one: Ending, other: Ending) -> bool:
     """Whether two runs end in the same exception, raised at the same place."""
-    return one.how == other.how == "raised" and (one.value, one.frames) == (other.value, other.frames)
+    return isinstance(one, Raised) and one == other
 
 
 def _blamed(kinds: list[Divergence], promoted: Sequence[Divergence], run: Trace) -> list[Divergence]:
     """Those of the differences that a run's exception, raised outside any recorded call, comes of."""
-    if run.ending.how != "raised" or recorded(run, run.ending.value) is not None:
+    if not isinstance(run.ending, Raised) or recorded(run, run.ending.failure) is not None:
         return []
     frame = own_frame(run.ending.frames, run)
     order = {event.key: number for number, event in enumerate(run.events)}
     met = sorted((d for d in kinds if d.got.key in order), key=lambda d: order[d.got.key])
     here = [d for d in met if frame is not None and near(d, frame)]
+    if here:
+        return here
     # Where none stands in the failing statement, the last of them was on its way there.
-    return here or [d for d in met if d in promoted or d.hard][-1:]
+    return [d for d in met if d in promoted or d.hard][-1:]
 
 
-def _shown(divergence: Divergence, ending: Ending) -> Divergence:
+def _shown(divergence: Divergence, ending: Raised) -> Divergence:
     actual = f"{divergence.actual}, then {ending_said(ending)}"
-    return replace(divergence, symptom=Symptom.EXCEPTION, detail=ending.value["types"][0], actual=actual)
+    return replace(divergence, symptom=Symptom.EXCEPTION, detail=ending.failure.type, actual=actual)
 
 
 def _other_kind(divergence: Divergence) -> bool:
@@ -222,41 +297,58 @@ def _other_kind(divergence: Divergence) -> bool:
     want, got = divergence.want.value, divergence.got.value
     if tag(want) != tag(got):
         return True
-    if not tag(want) or tag(want) not in SEQUENCES or len(want[-1]) != len(got[-1]):
+    if tag(want) not in SEQUENCES or len(want[-1]) != len(got[-1]):
         return False
-    return any(tag(w) != tag(g) for w, g in zip(want[-1], got[-1], strict=True))
+    return any(tag(ours) != tag(theirs) for ours, theirs in zip(want[-1], got[-1], strict=True))
 
 
-def pin_backward(trial: Trial, kept: list[Divergence]) -> list[Divergence]:
+# -- backward passes ---------------------------------------------------------------------------------------------------
+
+
+def named_by_backward(trial: Trial, kept: list[Divergence]) -> list[Divergence]:
     """Gradients that differ, and backward passes that raise, by the call whose backward is at fault."""
-    if any(d.got.what == "raise" and d.want.api.rpartition(".")[2] in BACKWARD for d in kept):
+    if any(_raises_in_backward(d) for d in kept):
         # No gradient came out of a backward pass that raised: that each of them is missing is the same gap.
-        kept = [d for d in kept if d.symptom is not Symptom.GRADIENT or d.got.value is not None]
-    kept = _pin_gradients(trial, kept)
-    raised = [d for d in kept if d.got.what == "raise" and d.want.api.rpartition(".")[2] in BACKWARD]
-    follow_on = [d for d in raised if _through(trial.base.trace, d, {r.want.key for r in raised})]
+        kept = [d for d in kept if not _gradient_missing(d)]
+    kept = _gradients_by_fault(trial, kept)
+    raised = [d for d in kept if _raises_in_backward(d)]
+    failed = {d.want.key for d in raised}
+    follow_on = [d for d in raised if _through(trial.base.trace, d, failed)]
     kept = [d for d in kept if d not in follow_on]
-    for d in (d for d in raised if d not in follow_on):
-        event = _raising(trial, d)
+    for divergence in raised:
+        event = None if divergence in follow_on else _raising(trial, divergence)
         if event is not None:
-            kept = [_moved(d, event) if k is d else k for k in kept]
+            kept = [_moved(d, event) if d is divergence else d for d in kept]
     return kept
 
 
-def _through(trace: Trace, divergence: Divergence, failed: set[Key]) -> bool:
+def _raises_in_backward(divergence: Divergence) -> bool:
+    raised = divergence.got.what is EventKind.RAISE
+    return raised and divergence.want.api.rpartition(".")[2] in BACKWARD
+
+
+def _gradient_missing(divergence: Divergence) -> bool:
+    """Whether there is no gradient to be read where torch has one."""
+    return divergence.symptom is Symptom.GRADIENT and divergence.got.value is None and divergence.got.failure is None
+
+
+def _through(trace: Trace, divergence: Divergence, failed: set[EventKey]) -> bool:
     """Whether a backward pass goes through the result of one that raised before: there is no graph behind that."""
     return any(event.key in failed for event in behind(trace, divergence.want.key))
 
 
-def _pin_gradients(trial: Trial, kept: list[Divergence]) -> list[Divergence]:
+def _gradients_by_fault(trial: Trial, kept: list[Divergence]) -> list[Divergence]:
     gradients = [d for d in kept if d.symptom is Symptom.GRADIENT and d.hard]
     if not gradients:
         return kept
-    ours = trial.bench.run(trial.setting, Runtime.TORCH, trial.probe, gradients=True)
-    theirs = trial.healed(gradients=True)
-    faults = {id(d): culprit(ours.trace, theirs.trace, d.want.key) for d in gradients}
-    pinned = [(d, faults.get(id(d))) for d in kept]
-    return [_moved(d, event) if event else d for d, event in pinned]
+    ours = trial.with_gradients().trace
+    theirs = trial.healed(gradients=True).trace
+    faults = {id(d): culprit(ours, theirs, d.want.key) for d in gradients}
+    named = []
+    for divergence in kept:
+        event = faults.get(id(divergence))
+        named.append(divergence if event is None else _moved(divergence, event))
+    return named
 
 
 def _moved(divergence: Divergence, event: Event) -> Divergence:
@@ -270,17 +362,23 @@ def _moved(divergence: Divergence, event: Event) -> Divergence:
 def _raising(trial: Trial, divergence: Divergence) -> Event | None:
     """The first call without which the backward pass does not raise this: torch's value cuts it out of the graph."""
     events = trial.base.trace.events
-    position = next((i for i, e in enumerate(events) if e.key == divergence.want.key), 0)
+    position = next((i for i, event in enumerate(events) if event.key == divergence.want.key), 0)
     known = _differentiable(trial.base.trace)
-    candidates, end = [e for e in events[:position] if _in_graph(e, known)][:_TRIALS], trial.budget()
+    candidates = [event for event in events[:position] if _in_graph(event, known)][:_TRIALS]
+    end = trial.budget()
     for event in candidates:
         if time.monotonic() > end:
             break
         run = trial.healed(skip=[node_name(event.place)])
-        still = (d for d in divergences(trial.base.trace, run.trace) if d.want.key == divergence.want.key)
-        if not any(d.got.value == divergence.got.value for d in still if d.got.what == "raise"):
+        if not _raises_still(trial.base, run, divergence):
             return event
     return None
+
+
+def _raises_still(base: Run, run: Run, divergence: Divergence) -> bool:
+    """Whether a backward pass raises in a run what it raised before."""
+    there = (d for d in divergences(base.trace, run.trace) if d.want.key == divergence.want.key)
+    return any(d.got.what is EventKind.RAISE and d.got.failure == divergence.got.failure for d in there)
 
 
 def _serials(event: Event) -> set[int]:
@@ -290,15 +388,19 @@ def _serials(event: Event) -> set[int]:
 
 def _in_graph(event: Event, differentiable: set[int]) -> bool:
     """Whether a call has a backward: it makes a tensor with a gradient from one that has one."""
-    made = event.what == "call" and tag(event.value) == "T" and event.value[5] and "=" not in event.flags
-    return bool(made and differentiable & _serials(event))
+    made = event.returned and not event.flags.hands_back and _requires_grad(event.value)
+    return made and bool(differentiable & _serials(event))
+
+
+def _requires_grad(value: Encoded) -> bool:
+    return tag(value) == TENSOR and TensorValue._make(value).requires_grad
 
 
 def _differentiable(trace: Trace) -> set[int]:
     """Serials of the tensors that take part in the graph."""
-    found = {serial for (serial, _), value in trace.values.items() if tag(value) == "T" and value[5]}
+    serials = {serial for (serial, _), value in trace.values.items() if _requires_grad(value)}
     for event in trace.events:
-        if event.what == "call":
+        if event.returned:
             made = zip(event.serials, tensors(event.value), strict=False)
-            found |= {serial for (serial, _), value in made if value[5]}
-    return found
+            serials |= {serial for (serial, _), value in made if _requires_grad(value)}
+    return serials

@@ -1,26 +1,35 @@
 """One probe under investigation: a bench and a probe in; stages, findings and how far the traces went, out.
 
-Torch runs first. Paddle then runs as it is; if it behaves the same, that is all. Where it does not, it runs again and
-is handed torch's result at every difference, so that one run finds what lies behind the first gap. A difference that
-is no difference of tensors counts only where the outcome depends on it, and that is tried: the run is repeated with
-that one difference left in.
+Torch runs first. The target then runs as it is; if it behaves the same, that is all. Where it does not, it runs again
+and is handed torch's result at every difference, so that one run finds what lies behind the first gap. A difference
+that is no difference of tensors counts only where the outcome depends on it, and that is tried: the run is repeated
+with that one difference left in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from migrate_lens.compare.align import counts
 from migrate_lens.compare.blame import UNEXPLAINED, blame
 from migrate_lens.compare.divergences import Divergence, divergences
-from migrate_lens.compare.findings import api_of, collect, first_divergence, node_name, site_of
+from migrate_lens.compare.findings import api_of, collect, first_divergence, node_name, site_at, site_of
 from migrate_lens.compare.layout import as_layout
 from migrate_lens.compare.outcome import disagreement, ending_said
 from migrate_lens.compare.scope import leaks
 from migrate_lens.compare.steady import Luck, luck
-from migrate_lens.diagnosis.causes import Trial, as_shown, is_unhashable, pin_backward, promote
-from migrate_lens.diagnosis.effects import reaching
+from migrate_lens.diagnosis.causes import (
+    NO_LUCK,
+    Outcomes,
+    Trial,
+    is_unhashable,
+    named_by_backward,
+    outcome_depends_on,
+    shown_as_exceptions,
+)
+from migrate_lens.diagnosis.effects import with_effect_on_result
+from migrate_lens.diagnosis.subject import Baseline, Subject
 from migrate_lens.model.progress import Progress
 from migrate_lens.model.report import (
     Fact,
@@ -28,22 +37,20 @@ from migrate_lens.model.report import (
     FirstDivergence,
     Key,
     Outcome,
-    Probe,
     Runtime,
     Site,
-    Stage,
     StageResult,
     Symptom,
     TraceSummary,
-)  # fmt: skip
-from migrate_lens.model.trace import Trace
+)
+from migrate_lens.model.target import TARGET
+from migrate_lens.model.trace import Exited, Parts, Raised, Trace
 from migrate_lens.model.value import Difference
-from migrate_lens.runs.bench import Bench, Run, Setting
+from migrate_lens.runs.bench import Heal, Healing, NameKind, Run, RunRequest
 
 # How many deadly calls are stepped over in one diagnosis of a probe.
 _DEATHS = 8
-_PUBLIC = ("", ".Tensor", ".nn", ".nn.functional", ".linalg", ".special", ".fft", ".utils", ".autograd", ".incubate")
-_PRIVATE = ("._C_ops", ".base.core", ".framework.core")
+_MESSAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +60,7 @@ class Investigation:
     Attributes:
         stages: a result per runtime.
         findings: what differs, in the order in which it was met.
-        summary: how far the traces went; None where Paddle did not run.
+        summary: how far the traces went; None where the target did not run.
         first: the first divergence.
         base: torch's run.
         notes: what a person should know about how this was found.
@@ -69,79 +76,118 @@ class Investigation:
     baseline_failed: bool = False
 
 
-def baseline(bench: Bench, setting: Setting, stage: Stage, probe: Probe) -> tuple[Run, StageResult, bool]:
-    """Run a probe under torch; whether what it did could be observed.
+def baseline(subject: Subject) -> Baseline:
+    """Run a probe under torch.
 
     Where the program fails only while it is observed, the untouched run counts and the outcome alone is compared.
     """
-    run = bench.run(setting, Runtime.TORCH, probe)
+    request = RunRequest(subject.setting, Runtime.TORCH, subject.probe)
+    run = subject.bench.run(request)
     observed = not _failed(run)
     if not observed:
-        plain = bench.run(setting, Runtime.TORCH, probe, observe=False)
+        plain = subject.bench.run(replace(request, observe=False))
         run = run if _failed(plain) else plain
-    return run, _stage(run, stage, probe, None), observed
+    return Baseline(run, _stage(run, subject, None), observed)
 
 
-def investigate(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base: Run, observed: bool,
-                progress: Progress, *, stop_at_first: bool) -> Investigation:  # fmt: skip
-    """Run a probe under Paddle and hold it against torch's run."""
-    progress(f"{stage}: {probe.spec} under paddle")
-    heal = "draws" if observed else "none"
-    reference = base if observed else None
-    natural = bench.run(setting, Runtime.TARGET, probe, reference=reference, heal=heal, observe=observed)
-    differs = disagreement(base.trace.ending, natural.trace.ending)
-    found = list(divergences(base.trace, natural.trace)) if observed else []
-    done = _stage(natural, stage, probe, differs)
-    strays = leaks(natural.trace, setting.scope, stage, setting.library)
-    if differs is None and not any(d.hard for d in found):
-        return Investigation((done,), strays, _summary(base, natural, probe, ""), None, base)
+def investigate(subject: Subject, base: Baseline, progress: Progress, *, stop_at_first: bool) -> Investigation:
+    """Run a probe under the target and hold it against torch's run."""
+    heading = f"{subject.stage}: {subject.probe.spec} under {TARGET.name}"
+    progress(heading)
+    sides = _beside(subject, base)
+    met = list(divergences(sides.base.trace, sides.natural.trace)) if base.observed else []
+    stage = _stage(sides.natural, subject, sides.differs)
+    strays = leaks(sides.natural.trace, subject.setting.scope, subject.stage, subject.library)
+    if sides.differs is None and not any(divergence.hard for divergence in met):
+        return Investigation((stage,), strays, _summary(sides.base, sides.natural, subject), None, sides.base)
+    more_stages, scope = _global_too(sides)
     notes: tuple[str, ...] = ()
-    stages, scope = _global_too(bench, setting, stage, probe, base, natural, differs)
-    if not observed or stop_at_first:
-        findings = _only_first(base, natural, found, differs, stage, setting)
-        summary = _summary(
-            base, natural, probe, "" if observed else "not observed: the program fails while it is traced"
-        )
+    if not base.observed or stop_at_first:
+        findings = _only_first(sides, met)
+        note = "" if base.observed else "not observed: the program fails while it is traced"
+        summary = _summary(sides.base, sides.natural, subject, note)
     else:
-        progress(f"{stage}: {probe.spec} under paddle, going on past each gap")
-        first_run, base = base, bench.run(setting, Runtime.TORCH, probe, values=True)
-        own = luck(first_run.trace, base.trace)
-        notes = own.notes()
-        if own.results is not None:
-            differs = _steady(own, base, natural)
-            done = _stage(natural, stage, probe, differs)
-        findings, summary = _everything(bench, setting, stage, probe, base, natural, differs, own)
+        progress(f"{heading}, going on past each gap")
+        sides = _with_luck(sides)
+        notes = sides.own.notes()
+        stage = _stage(sides.natural, subject, sides.differs)
+        findings, summary = _everything(sides)
     findings = (*strays, *scope, *findings)
-    first = first_divergence(base.trace, natural.trace, found, natural.in_flight_api) if findings else None
-    return Investigation((done, *stages), findings, summary, first, base, notes)
+    first = first_divergence(sides.natural.trace, met, sides.natural.in_flight_api) if findings else None
+    return Investigation((stage, *more_stages), findings, summary, first, sides.base, notes)
 
 
-def _steady(own: Luck, base: Run, other: Run) -> Difference | None:
-    """How an outcome differs from torch's, but for that in which torch's own differ."""
-    return disagreement(own.of_outcome(base.trace.ending), own.of_outcome(other.trace.ending))
+# -- two runs side by side ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """Torch's run of a probe, and the target's as it is.
+
+    Attributes:
+        subject: the probe, and where it is run.
+        base: torch's run.
+        natural: the target's.
+        differs: how the outcomes differ, but for what torch's own differ in.
+        own: what torch's own runs differ in.
+    """
+
+    subject: Subject
+    base: Run
+    natural: Run
+    differs: Difference | None
+    own: Luck = NO_LUCK
+
+    def outcome_of(self, other: Run) -> Difference | None:
+        """How another run's outcome differs from torch's, but for that in which torch's own differ."""
+        return disagreement(self.own.of_outcome(self.base.trace.ending), self.own.of_outcome(other.trace.ending))
+
+    def blamed(self, run: Run, differs: Difference | None) -> tuple[Finding, ...]:
+        """The nearest observed places for an outcome that no call explains."""
+        subject = self.subject
+        return blame(self.base.trace, run.trace, differs or UNEXPLAINED, subject.stage, subject.library)
+
+    def request(self, runtime: Runtime, healing: Healing | None) -> RunRequest:
+        """A run of the probe that is handed something of torch's."""
+        return RunRequest(self.subject.setting, runtime, self.subject.probe, healing=healing)
+
+
+def _beside(subject: Subject, base: Baseline) -> _Sides:
+    """Run the probe under the target as it is."""
+    healing = Healing(base.run, Heal.DRAWS) if base.observed else None
+    request = RunRequest(subject.setting, Runtime.TARGET, subject.probe, base.observed, healing)
+    natural = subject.bench.run(request)
+    return _Sides(subject, base.run, natural, disagreement(base.run.trace.ending, natural.trace.ending))
+
+
+def _with_luck(sides: _Sides) -> _Sides:
+    """Run the probe under torch once more, and leave out what differs with itself."""
+    again = replace(sides.request(Runtime.TORCH, None), values=True)
+    base = sides.subject.bench.run(again)
+    sides = replace(sides, base=base, own=luck(sides.base.trace, base.trace))
+    return replace(sides, differs=sides.outcome_of(sides.natural)) if sides.own.in_outcome else sides
 
 
 def _failed(run: Run) -> bool:
-    if run.fate.timed_out or run.died:
-        return True
     ending = run.trace.ending
-    return ending.how == "raised" or (ending.how == "exited" and bool(ending.value))
+    if run.cut_off or isinstance(ending, Raised):
+        return True
+    return isinstance(ending, Exited) and bool(ending.code)
 
 
-def _stage(run: Run, stage: Stage, probe: Probe, differs: Difference | None) -> StageResult:
+def _stage(run: Run, subject: Subject, differs: Difference | None) -> StageResult:
     outcome, detail = _fate(run)
     if outcome is Outcome.PASSED and differs is not None:
         outcome, detail = Outcome.FAILED, f"the result differs: {differs.expected} | {differs.actual}"
-    return StageResult(run.runtime, stage, probe.spec, outcome, run.fate.seconds, detail)
+    return StageResult(run.runtime, subject.stage, subject.probe.spec, outcome, run.fate.seconds, detail)
 
 
 def _fate(run: Run) -> tuple[Outcome, str]:
+    where = f" in {run.in_flight_api}" if run.in_flight_api else ""
     if run.fate.timed_out:
-        where = f" in {run.in_flight_api}" if run.in_flight_api else ""
         return Outcome.TIMED_OUT, f"killed after {run.fate.seconds:.0f} s{where}"
     if run.died:
         how = run.fate.signal_name or f"exit status {run.fate.code} without a word"
-        where = f" in {run.in_flight_api}" if run.in_flight_api else ""
         return Outcome.CRASHED, f"{how}{where}"
     if _failed(run):
         return Outcome.FAILED, ending_said(run.trace.ending) + _first_failure(run.trace)
@@ -150,152 +196,234 @@ def _fate(run: Run) -> tuple[Outcome, str]:
 
 def _first_failure(trace: Trace) -> str:
     """What a test run that ended early met first: a file that cannot be collected, above all."""
-    if trace.ending.how != "exited" or not trace.failures:
+    if not isinstance(trace.ending, Exited) or not trace.failures:
         return ""
-    name, failure, _ = trace.failures[0]
-    message = next((line.strip() for line in failure["message"].splitlines() if line.strip()), "")
-    return f" ({name}: {failure['types'][0]}{': ' if message else ''}{message[:200]})"
+    first = trace.failures[0]
+    message = first.failure.first_line
+    said = f"{first.part}: {first.failure.type}"
+    return f" ({said}: {message[:_MESSAGE]})" if message else f" ({said})"
 
 
-def _summary(base: Run, other: Run, probe: Probe, note: str) -> TraceSummary:
+def _summary(base: Run, other: Run, subject: Subject, note: str = "") -> TraceSummary:
     aligned, reached = counts(base.trace, other.trace)
-    return TraceSummary(probe.spec, len(base.trace.events), len(other.trace.events), aligned, reached, note)
+    return TraceSummary(subject.probe.spec, len(base.trace.events), len(other.trace.events), aligned, reached, note)
 
 
-def _global_too(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base: Run, natural: Run,
-                differs: Difference | None) -> tuple[tuple[StageResult, ...], tuple[Finding, ...]]:  # fmt: skip
+def _global_too(sides: _Sides) -> tuple[tuple[StageResult, ...], tuple[Finding, ...]]:
     """The global runtime, where the scoped one fails: if it behaves, the proxy's boundary is at fault."""
-    in_part = natural.trace.ending.how == "parts" and differs is not None
-    if not (_failed(natural) or in_part) or natural.fate.timed_out or natural.died:
+    natural, subject = sides.natural, sides.subject
+    in_part = isinstance(natural.trace.ending, Parts) and sides.differs is not None
+    if natural.cut_off or not (_failed(natural) or in_part):
         return (), ()
-    run = bench.run(setting, Runtime.TARGET_GLOBAL, probe, reference=base, heal="draws")
-    other = disagreement(base.trace.ending, run.trace.ending)
-    result = _stage(run, stage, probe, other)
+    run = subject.bench.run(sides.request(Runtime.TARGET_GLOBAL, Healing(sides.base, Heal.DRAWS)))
+    other = disagreement(sides.base.trace.ending, run.trace.ending)
+    result = _stage(run, subject, other)
     if other is not None:
         return (result,), ()
-    key = Key(Symptom.SCOPE, "paddle.enable_compat", "")
-    sites = _sites_of(natural.trace, setting)
-    actual = ending_said(natural.trace.ending)
-    finding = Finding(key, stage, sites, "the same behaviour as with global compat", actual, {"scoped_only": True})
+    finding = Finding(
+        Key(Symptom.SCOPE, f"{TARGET.package}.{TARGET.switch}", ""),
+        subject.stage,
+        _sites_of(natural.trace, subject),
+        "the same behaviour as with global compat",
+        ending_said(natural.trace.ending),
+        {"scoped_only": True},
+    )
     return (result,), (finding,)
 
 
-def _sites_of(trace: Trace, setting: Setting) -> tuple[Site, ...]:
-    ends = [trace.ending.frames, *(frames for _, _, frames in trace.failures)]
+def _sites_of(trace: Trace, subject: Subject) -> tuple[Site, ...]:
+    """Where the exceptions of a run were raised, of the program and of its parts."""
+    of_program = trace.ending.frames if isinstance(trace.ending, Raised) else ()
+    ends = [of_program, *(part.frames for part in trace.failures)]
     last = [frames[-1] for frames in ends if frames]
-    return tuple(dict.fromkeys(site_of(f.path, f.module, f.line, setting.library) for f in last))
+    sites = (site_of(frame.path, frame.module, frame.line, subject.library) for frame in last)
+    return tuple(dict.fromkeys(sites))
 
 
-def _only_first(base: Run, natural: Run, found: Sequence[Divergence], differs: Difference | None, stage: Stage,
-                setting: Setting) -> tuple[Finding, ...]:  # fmt: skip
-    hard = [d for d in found if d.hard][:1]
+def _only_first(sides: _Sides, met: Sequence[Divergence]) -> tuple[Finding, ...]:
+    stage, library = sides.subject.stage, sides.subject.library
+    hard = [divergence for divergence in met if divergence.hard]
     if hard:
-        return collect(hard, stage, setting.library)
-    soft = [d for d in found if not d.hard]
-    if soft and differs is not None:
-        return collect(soft[-1:], stage, setting.library)
-    return blame(base.trace, natural.trace, differs or UNEXPLAINED, stage, setting.library)
+        return collect(hard[:1], stage, library)
+    if met and sides.differs is not None:
+        return collect(met[-1:], stage, library)
+    return sides.blamed(sides.natural, sides.differs)
 
 
-# -- everything behind the first gap --------------------------------------------------------------------------------
+# -- everything behind the first gap -----------------------------------------------------------------------------------
 
 
-def _everything(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base: Run, natural: Run,
-                differs: Difference | None, own: Luck) -> tuple[tuple[Finding, ...], TraceSummary]:  # fmt: skip
-    healed, deaths, deadly = _keep_going(bench, setting, stage, probe, base)
-    hashable, early = is_unhashable(healed.trace.ending), tuple[Finding, ...]()
-    if hashable:
-        early = blame(base.trace, healed.trace, _steady(own, base, healed) or UNEXPLAINED, stage, setting.library)
-        healed, deaths, deadly = _keep_going(bench, setting, stage, probe, base, hashable=True)
-    found = list(divergences(base.trace, healed.trace, own.events))
-    hard = [d for d in found if d.hard]
-    after = _steady(own, base, healed)
-    soft = as_layout((d for d in found if not d.hard), base.trace, healed.trace)
-    trial = Trial(bench, setting, probe, base, deadly, healed.fate.seconds, own, hashable)
-    promoted = promote(trial, soft, healed, alone=not hard and not deaths, after=after, differs=differs)
-    kept = pin_backward(trial, as_shown(trial, [*hard, *promoted], promoted, natural, healed))
-    findings = [*early, *deaths, *collect(kept, stage, setting.library)]
-    lucky = differs is None and after is None and bool(own.notes())
+@dataclass(frozen=True, slots=True)
+class _Healed:
+    """The run that goes on past each gap.
+
+    Attributes:
+        run: the run.
+        deaths: a finding for each call that kills the process and was stepped over.
+        deadly: those calls.
+        hashable: whether sizes were handed over that can be keys.
+        after: how the outcome differs still.
+    """
+
+    run: Run
+    deaths: tuple[Finding, ...]
+    deadly: tuple[str, ...]
+    hashable: bool
+    after: Difference | None
+
+    @property
+    def raised(self) -> bool:
+        """Whether it ended in an exception past which nothing could be handed over."""
+        return isinstance(self.run.trace.ending, Raised)
+
+
+def _everything(sides: _Sides) -> tuple[tuple[Finding, ...], TraceSummary]:
+    """All gaps, each judged on inputs equal to torch's; and how far the run came that found them."""
+    subject = sides.subject
+    healed = _keep_going(sides)
+    early: tuple[Finding, ...] = ()
+    if is_unhashable(healed.run.trace.ending):
+        early = sides.blamed(healed.run, healed.after)
+        healed = _keep_going(sides, hashable=True)
+    trial = Trial(
+        subject,
+        sides.base,
+        healed.deadly,
+        healed.run.fate.seconds,
+        sides.own,
+        healed.hashable,
+    )
+    kept, promoted = _that_count(trial, sides, healed)
+    findings = [*early, *healed.deaths, *collect(kept, subject.stage, subject.library)]
+    if _is_unexplained(sides, healed, findings, promoted):
+        findings += _last_resort(sides, healed, findings)
+    findings = with_effect_on_result(trial, sides.natural, healed.run, kept, findings)
+    findings = _with_kinds(subject, findings)
+    return tuple(findings), _summary(sides.base, healed.run, subject, _stopped(healed))
+
+
+def _that_count(trial: Trial, sides: _Sides, healed: _Healed) -> tuple[list[Divergence], list[Divergence]]:
+    """The differences that count, as they show; and those of them that count since the outcome depends on them."""
+    met = list(divergences(sides.base.trace, healed.run.trace, sides.own.events))
+    hard = [divergence for divergence in met if divergence.hard]
+    soft = as_layout((d for d in met if not d.hard), sides.base.trace, healed.run.trace)
+    explained = bool(hard or healed.deaths)
+    outcomes = Outcomes(sides.differs, healed.after, healed.run.trace.ending, explained)
+    promoted = outcome_depends_on(trial, soft, outcomes)
+    shown = shown_as_exceptions(trial, [*hard, *promoted], promoted, sides.natural, healed.run)
+    return named_by_backward(trial, shown), promoted
+
+
+def _is_unexplained(
+    sides: _Sides, healed: _Healed, findings: Sequence[Finding], promoted: Sequence[Divergence]
+) -> bool:
+    """Whether nothing that was met explains how the program ends."""
+    by_luck = sides.differs is None and healed.after is None and bool(sides.own.notes())
+    if not findings and not by_luck:
+        return True
+    if healed.after is None or healed.run.cut_off:
+        return False
     # An exception past which nothing could be handed over is of its own, unless memory that is not shared leads to it.
-    stopped = healed.trace.ending.how == "raised" and not any(d.symptom is Symptom.ALIAS for d in promoted)
-    unexplained = after is not None and (stopped or not promoted) and not (healed.died or healed.fate.timed_out)
-    if (not findings and not lucky) or unexplained:
-        named = {f.key.api for f in findings}
-        # A run that ends well only because it was handed what was missing shows nothing: the one as it is does.
-        telling = natural if not findings and after is None and natural.trace.ending.how == "raised" else healed
-        blamed = blame(base.trace, telling.trace, after or differs or UNEXPLAINED, stage, setting.library)
-        missing = any(f.key.symptom is Symptom.MISSING_API for f in findings)
-        # What a stand-in cannot do (a loader yields nothing) explains an outcome better than the nearest call does, and
-        # than a difference that was left in without effect.
-        shown = [f for f in blamed if not missing or f.key.symptom is Symptom.EXCEPTION]
-        findings += [f for f in shown if f.key.api not in named]
-    findings = _with_kinds(bench, setting, reaching(trial, natural, healed, kept, findings))
-    return tuple(findings), _summary(base, healed, probe, _stopped(healed, after))
+    stopped = healed.raised and not any(d.symptom is Symptom.ALIAS for d in promoted)
+    return stopped or not promoted
 
 
-def _stopped(healed: Run, after: Difference | None) -> str:
-    ending = healed.trace.ending
-    if ending.how == "raised" or healed.died:
-        return f"stopped: {ending_said(ending)}"
-    return f"the outcome differs still: {after.expected} | {after.actual}" if after is not None else ""
+def _last_resort(sides: _Sides, healed: _Healed, findings: Sequence[Finding]) -> list[Finding]:
+    """The nearest observed places for an outcome that nothing else explains."""
+    # A run that ends well only because it was handed what was missing shows nothing: the one as it is does.
+    handed = not findings and healed.after is None and isinstance(sides.natural.trace.ending, Raised)
+    telling = sides.natural if handed else healed.run
+    blamed = sides.blamed(telling, healed.after or sides.differs)
+    named = {finding.key.api for finding in findings}
+    missing = any(finding.key.symptom is Symptom.MISSING_API for finding in findings)
+    # What a stand-in cannot do (a loader yields nothing) explains an outcome better than the nearest call does, and
+    # than a difference that was left in without effect.
+    shown = [finding for finding in blamed if not missing or finding.key.symptom is Symptom.EXCEPTION]
+    return [finding for finding in shown if finding.key.api not in named]
 
 
-def _keep_going(bench: Bench, setting: Setting, stage: Stage, probe: Probe, base: Run, *,
-                hashable: bool = False) -> tuple[Run, list[Finding], tuple[str, ...]]:  # fmt: skip
+def _stopped(healed: _Healed) -> str:
+    """What kept the run from coming to torch's outcome; empty where it did."""
+    if healed.raised or healed.run.died:
+        return f"stopped: {ending_said(healed.run.trace.ending)}"
+    after = healed.after
+    return "" if after is None else f"the outcome differs still: {after.expected} | {after.actual}"
+
+
+def _keep_going(sides: _Sides, *, hashable: bool = False) -> _Healed:
     """The healed run; calls that kill the process are stepped over, each one a finding, and named."""
     skip: list[str] = []
     deaths: list[Finding] = []
     while True:
-        run = bench.run(setting, Runtime.TARGET, probe, reference=base, heal="all", skip=skip, hashable=hashable)
+        healing = Healing(sides.base, skip=tuple(skip), hashable=hashable)
+        run = sides.subject.bench.run(sides.request(Runtime.TARGET, healing))
         place = run.trace.in_flight
-        if not (run.died or run.fate.timed_out) or place is None or len(deaths) == _DEATHS:
-            return run, deaths, tuple(skip)
-        name = node_name(place)
-        if name in skip:
-            return run, deaths, tuple(skip)
+        name = node_name(place) if place is not None else ""
+        if not run.cut_off or place is None or name in skip or len(deaths) == _DEATHS:
+            return _Healed(run, tuple(deaths), tuple(skip), hashable, sides.outcome_of(run))
         skip.append(name)
-        deaths.append(_death(base, run, stage, setting))
+        deaths.append(_death(sides, run))
 
 
-def _death(base: Run, run: Run, stage: Stage, setting: Setting) -> Finding:
+def _death(sides: _Sides, run: Run) -> Finding:
+    """The finding that a call ends the process."""
     place = run.trace.in_flight
     assert place is not None
-    api = api_of(base.trace, place)
-    site = site_of(place.path, place.module, place.line, setting.library)
+    api = api_of(sides.base.trace, place)
     if run.fate.timed_out:
-        key, actual = Key(Symptom.TIMEOUT, api, "timeout"), f"does not return within {run.fate.seconds:.0f} s"
+        key = Key(Symptom.TIMEOUT, api, "timeout")
+        actual = f"does not return within {run.fate.seconds:.0f} s"
     else:
         how = run.fate.signal_name or f"exit status {run.fate.code}"
-        key, actual = Key(Symptom.CRASH, api, how), f"kills the process: {how}"
-    return Finding(key, stage, (site,), "returns", actual, {"detail": key.detail}, (f"in flight: {place.text}",))
+        key = Key(Symptom.CRASH, api, how)
+        actual = f"kills the process: {how}"
+    site = site_at(place, sides.subject.library)
+    evidence = (f"in flight: {place.text}",)
+    return Finding(key, sides.subject.stage, (site,), "returns", actual, {"detail": key.detail}, evidence)
 
 
-def _with_kinds(bench: Bench, setting: Setting, findings: Sequence[Finding]) -> list[Finding]:
-    """Add, to what is missing, whether the missing part is a module in torch, and what Paddle has for it."""
-    absent = [f for f in findings if f.key.symptom is Symptom.MISSING_API and not f.facts.get("on_object")]
-    absent = [f for f in absent if f.key.api.startswith("torch")]
-    names = sorted({".".join(f.key.api.split(".")[:n]) for f in absent for n in range(2, f.key.api.count(".") + 2)})
+# -- what is missing ---------------------------------------------------------------------------------------------------
+
+
+def _with_kinds(subject: Subject, findings: Sequence[Finding]) -> list[Finding]:
+    """Add, to what is missing, whether the missing part is a module in torch, and what the target has for it."""
+    absent = [finding for finding in findings if _is_absent(finding)]
+    names = sorted({name for finding in absent for name in _parents(finding.key.api)})
     if not names:
         return list(findings)
-    others = sorted({name for f in absent for name in _counterparts(f.key.api)})
-    ours = bench.ask(setting, Runtime.TORCH, names)
-    theirs = bench.ask(setting, Runtime.TARGET_GLOBAL, [*names, *others])
-    return [_kinded(f, ours, theirs) if f in absent else f for f in findings]
+    others = sorted({name for finding in absent for name in _counterparts(finding.key.api)})
+    ours = subject.bench.ask(subject.setting, Runtime.TORCH, names)
+    theirs = subject.bench.ask(subject.setting, Runtime.TARGET_GLOBAL, [*names, *others])
+    return [_kinded(finding, ours, theirs) if finding in absent else finding for finding in findings]
+
+
+def _is_absent(finding: Finding) -> bool:
+    """Whether a name of torch's is missing from a module."""
+    missing = finding.key.symptom is Symptom.MISSING_API and not finding.facts.get("on_object")
+    return missing and finding.key.api.startswith("torch")
+
+
+def _parents(api: str) -> list[str]:
+    """The dotted name and what it is in, outermost first, without the framework itself."""
+    parts = api.split(".")
+    return [".".join(parts[:length]) for length in range(2, len(parts) + 1)]
 
 
 def _counterparts(api: str) -> list[str]:
-    """Where Paddle may have what torch has under a name: public places first, then its own."""
+    """Where the target may have what torch has under a name: public places first, then its own."""
     last = api.rpartition(".")[2]
-    return [f"paddle{place}.{last}" for place in _PUBLIC] + [f"paddle{place}.{last}" for place in _PRIVATE]
+    return [f"{place}.{last}" for place in (*TARGET.public, *TARGET.private)]
 
 
-def _kinded(finding: Finding, ours: dict[str, str], theirs: dict[str, str]) -> Finding:
-    parts = finding.key.api.split(".")
-    has = next((name for name in _counterparts(finding.key.api) if theirs.get(name)), "")
-    for length in range(2, len(parts) + 1):
-        name = ".".join(parts[:length])
-        if not theirs.get(name):
-            missing = ours.get(name) == "module"
-            facts: dict[str, Fact] = {"missing_module": missing, "module": name if missing else "", "counterpart": has}
-            return replace(finding, facts={**finding.facts, **facts})
-    return finding
+def _kinded(finding: Finding, ours: Mapping[str, NameKind], theirs: Mapping[str, NameKind]) -> Finding:
+    counterpart = next((name for name in _counterparts(finding.key.api) if theirs.get(name)), "")
+    lacking = next((name for name in _parents(finding.key.api) if not theirs.get(name)), None)
+    if lacking is None:
+        return finding
+    is_module = ours.get(lacking) is NameKind.MODULE
+    facts: dict[str, Fact] = {
+        "missing_module": is_module,
+        "module": lacking if is_module else "",
+        "counterpart": counterpart,
+    }
+    return replace(finding, facts={**finding.facts, **facts})

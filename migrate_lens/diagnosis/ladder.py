@@ -8,13 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from migrate_lens.diagnosis.build_rung import Builds, Workshop, build
-from migrate_lens.diagnosis.investigate import Investigation, baseline, investigate
-from migrate_lens.diagnosis.kernels.pin import Kernels
-from migrate_lens.diagnosis.lower_operators import beneath
+from migrate_lens.diagnosis.build_rung import Built, Workshop, build
+from migrate_lens.diagnosis.investigate import baseline, investigate
+from migrate_lens.diagnosis.kernels.construct_at_fault import KernelSearch
+from migrate_lens.diagnosis.lower_operators import with_lower_operators
 from migrate_lens.diagnosis.met import Met
+from migrate_lens.diagnosis.subject import Baseline, Subject
 from migrate_lens.model.progress import Progress
-from migrate_lens.model.report import Outcome, Probe, ProbeKind, Runtime, Skipped, Stage, StageResult, Verdict
+from migrate_lens.model.report import Outcome, Probe, ProbeKind, Runtime, Skipped, Stage, Verdict
+from migrate_lens.model.trace import PASSED, Parts
 from migrate_lens.runs.bench import Bench, Run, Setting
 
 
@@ -37,21 +39,6 @@ class Limits:
     backward: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """A probe under torch: the run, how it ended, and whether what it did could be observed."""
-
-    probe: Probe
-    run: Run
-    result: StageResult
-    observed: bool
-
-    @property
-    def passed(self) -> bool:
-        """Whether the probe runs under torch."""
-        return self.result.outcome is Outcome.PASSED
-
-
 class Ladder:
     """One diagnosis on its way up; ``met`` has all that it meets.
 
@@ -72,8 +59,8 @@ class Ladder:
         self._limits = limits
         self._progress = progress
         self._setting = Setting(library, nowhere, limits.scope, limits.timeout, backward=limits.backward)
-        self._builds = Builds()
-        self._kernels: Kernels | None = None
+        self._built = Built()
+        self._kernels: KernelSearch | None = None
 
     @property
     def scope(self) -> tuple[str, ...]:
@@ -99,16 +86,15 @@ class Ladder:
 
     def _build(self) -> bool:
         """Build the library on both sides; whether torch's build lets the diagnosis go on."""
-        builds = build(self._workshop, self.met, self._progress)
-        self._builds = builds
-        self._setting = replace(self._setting, paths=builds.paths, unbuilt=builds.unbuilt)
-        if builds.jit is not None:
-            self._setting = replace(self._setting, environ=builds.jit.environ)
-        if builds.pair is not None:
-            ours, theirs = builds.pair
+        built = build(self._workshop, self.met, self._progress)
+        self._built = built
+        self._setting = replace(self._setting, paths=built.paths, unbuilt=built.unbuilt)
+        if built.jit is not None:
+            self._setting = replace(self._setting, environ=built.jit.environ)
+        if built.builds is not None:
             folder, timeout = self._workshop.folder, self._limits.timeout
-            self._kernels = Kernels(ours, theirs, self._bench, folder, timeout, self._progress, builds.extensions)
-        return builds.runs_under_torch
+            self._kernels = KernelSearch(built.builds, self._bench, folder, timeout, self._progress, built.extensions)
+        return built.runs_under_torch
 
     def _imports(self) -> bool:
         """Import the library's packages."""
@@ -143,81 +129,76 @@ class Ladder:
 
     def _compiled_while_running(self) -> None:
         """Look at what was compiled on the way, once all programs have run."""
-        if self._builds.jit is not None:
+        if self._built.jit is not None:
             self._progress("run: looking at every unit that was compiled")
-            self.met.add_compiled(self._builds.jit.report())
+            self.met.add_compiled(self._built.jit.report())
 
     # -- one probe -----------------------------------------------------------------------------------------------
 
     def _try(self, stage: Stage, probe: Probe, *, given: bool) -> bool:
         """One probe on both sides; whether it runs under torch."""
         self._progress(f"{stage}: {probe.spec} under {Runtime.TORCH}")
-        base = self._without_failed_parts(stage, self._baseline(stage, probe))
-        if not base.passed and not given:
+        subject, base = self._without_failed_parts(Subject(self._bench, self._setting, stage, probe))
+        passed = base.result.outcome is Outcome.PASSED
+        if not passed and not given:
             self.met.skipped.append(Skipped(probe.spec, f"does not run under torch: {base.result.detail}"))
             return False
         self.met.stages.append(base.result)
-        if base.passed:
-            self._compare(stage, base)
-        return base.passed
+        if passed:
+            self._compare(subject, base)
+        return passed
 
-    def _baseline(self, stage: Stage, probe: Probe) -> Baseline:
-        run, result, observed = baseline(self._bench, self._setting, stage, probe)
-        return Baseline(probe, run, result, observed)
+    def _without_failed_parts(self, subject: Subject) -> tuple[Subject, Baseline]:
+        """How a probe does under torch, without modules that do not import there, which are said.
 
-    def _without_failed_parts(self, stage: Stage, base: Baseline) -> Baseline:
-        """Modules that do not import under torch are left out, and said; a probe of none that does has failed."""
+        A probe of no module that imports has failed.
+        """
+        base = baseline(subject)
         failed = _failed_parts(base.run)
-        if not base.passed or base.probe.kind is not ProbeKind.IMPORTS or not failed:
-            return base
+        passed = base.result.outcome is Outcome.PASSED
+        if not passed or subject.probe.kind is not ProbeKind.IMPORTS or not failed:
+            return subject, base
         unimportable = [Skipped(name, f"does not import under torch: {fate}") for name, fate in failed.items()]
         self.met.skipped.extend(unimportable)
-        probe = replace(base.probe, modules=tuple(name for name in base.probe.modules if name not in failed))
-        if probe.modules:
-            return self._baseline(stage, probe)
+        modules = tuple(name for name in subject.probe.modules if name not in failed)
+        subject = replace(subject, probe=replace(subject.probe, modules=modules))
+        if modules:
+            return subject, baseline(subject)
         result = replace(base.result, outcome=Outcome.FAILED, detail=unimportable[-1].reason)
-        return replace(base, probe=probe, result=result)
+        return subject, replace(base, result=result)
 
-    def _compare(self, stage: Stage, base: Baseline) -> None:
+    def _compare(self, subject: Subject, base: Baseline) -> None:
         """Run the probe under the target, look below what differs, and keep what that shows."""
         self._setting = replace(self._setting, scope=self._limits.scope or self._scope_of(base.run))
-        investigation = investigate(
-            self._bench,
-            self._setting,
-            stage,
-            base.probe,
-            base.run,
-            base.observed,
-            self._progress,
-            stop_at_first=self._limits.stop_at_first,
-        )
-        findings = beneath(self._bench, self._setting, investigation.base.trace, investigation.findings)
-        if self._kernels is not None and not self._limits.stop_at_first:
-            findings = self._kernels.pinned(self._setting, base.probe, findings)
-        self._keep(base, replace(investigation, findings=findings))
+        subject = replace(subject, setting=self._setting)
+        stop_at_first = self._limits.stop_at_first
+        investigation = investigate(subject, base, self._progress, stop_at_first=stop_at_first)
+        trace = investigation.base.trace
+        findings = with_lower_operators(self._bench, self._setting, trace, investigation.findings)
+        if self._kernels is not None and not stop_at_first:
+            findings = self._kernels.with_constructs(self._setting, subject.probe, findings)
+        self.met.investigated(subject.probe, investigation)
+        for refused in base.run.trace.refused:
+            self.met.skipped.append(Skipped(refused.module, f"not observed: {refused.reason}"))
+        for finding in findings:
+            self.met.add_observed(finding, self._setting.unbuilt, self._target_extensions())
 
     def _scope_of(self, run: Run) -> tuple[str, ...]:
         """The library's own packages, and the packages that were seen to import torch."""
         seen = {module.partition(".")[0] for module in run.trace.users} - {"__main__", "__probe__"}
         return tuple(sorted(seen | set(self._library.packages) | set(self._setting.scope)))
 
-    def _keep(self, base: Baseline, investigation: Investigation) -> None:
-        self.met.investigated(base.probe, investigation)
-        self.met.skipped.extend(Skipped(name, f"not observed: {why}") for name, why in base.run.trace.refused)
-        for finding in investigation.findings:
-            self.met.add_observed(finding, self._setting.unbuilt, self._target_extensions())
-
     def _target_extensions(self) -> Path | None:
         """Where the target's extensions are: the library's build, or what was compiled while it ran."""
         built = self._setting.paths[Runtime.TARGET]
         if built:
             return built[0]
-        return self._builds.jit.made(Runtime.TARGET) if self._builds.jit else None
+        return self._built.jit.made(Runtime.TARGET) if self._built.jit else None
 
 
 def _failed_parts(run: Run) -> dict[str, str]:
     """Parts of a probe that did not pass, and what became of them."""
     ending = run.trace.ending
-    if ending.how != "parts":
+    if not isinstance(ending, Parts):
         return {}
-    return {name: fate for name, fate in ending.value.items() if fate != "passed"}
+    return {name: fate for name, fate in ending.fates.items() if fate != PASSED}

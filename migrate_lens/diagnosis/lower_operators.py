@@ -9,16 +9,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from migrate_lens.model.report import Finding, Runtime, Symptom
+from migrate_lens.model.target import TARGET
 from migrate_lens.model.trace import Op, Trace
 from migrate_lens.model.value import describe
 from migrate_lens.runs.bench import Bench, Setting
-from migrate_lens.runs.replay import VALUE, Replayer, alone, odd_one, replayable
+from migrate_lens.runs.replay import Again, Remade, Replayer, alone, odd_one, replayable
 
 _OF_VALUES = (Symptom.VALUE, Symptom.SHAPE, Symptom.DTYPE)
 _SHOWN = 6
 
 
-def beneath(bench: Bench, setting: Setting, trace: Trace, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+def with_lower_operators(
+    bench: Bench, setting: Setting, trace: Trace, findings: Sequence[Finding]
+) -> tuple[Finding, ...]:
     """Look below the first difference of values.
 
     Args:
@@ -27,12 +30,13 @@ def beneath(bench: Bench, setting: Setting, trace: Trace, findings: Sequence[Fin
         trace: torch's, with values.
         findings: of the probe.
     """
+    replayer = Replayer(bench, alone(setting.library))
     for index, finding in enumerate(findings):
         number = _call(trace, finding) if finding.key.symptom in _OF_VALUES else 0
-        said = _said(bench, setting, trace, number) if number else ""
+        said = _said(replayer, trace, number) if number else ""
         if said:
-            found = replace(finding, evidence=(*finding.evidence, said))
-            return (*findings[:index], found, *findings[index + 1 :])
+            told = replace(finding, evidence=(*finding.evidence, said))
+            return (*findings[:index], told, *findings[index + 1 :])
     return tuple(findings)
 
 
@@ -40,25 +44,33 @@ def _call(trace: Trace, finding: Finding) -> int:
     """The number of the call that a finding is about; 0 where no recorded call is."""
     lines = {site.line for site in finding.sites}
     for number, event in enumerate(trace.events, 1):
-        if event.api == finding.key.api and event.what == "call" and event.place.line in lines:
+        if event.api == finding.key.api and event.returned and event.place.line in lines:
             return number
     return 0
 
 
-def _said(bench: Bench, setting: Setting, trace: Trace, number: int) -> str:
-    able, _ = replayable(trace, [number])
-    if not able:
+def _said(replayer: Replayer, trace: Trace, number: int) -> str:
+    """What runs below a call on both sides, and an operator that gives what none of the others does; or nothing."""
+    calls, _ = replayable(trace, [number])
+    if not calls:
         return ""
-    replayer = Replayer(bench, alone(setting.library))
-    made = [replayer.make(able, side, zoom=True).get(number) for side in (Runtime.TORCH, Runtime.TARGET_GLOBAL)]
-    ours, theirs = ((b.ops if b is not None and b.how == VALUE else ()) for b in made)
+    ours = _below(replayer, calls, Runtime.TORCH)
+    theirs = _below(replayer, calls, Runtime.TARGET_GLOBAL)
     if not ours or not theirs:
         return ""
+    said = f"alone on equal inputs torch runs {_names(ours)}, {TARGET.title} {_names(theirs)}"
     odd = odd_one(ours, theirs)
-    more = f"; {odd.name} gives {describe(odd.value)}, which none of Paddle's does" if odd else ""
-    return f"alone on equal inputs torch runs {_names(ours)}, Paddle {_names(theirs)}{more}"
+    if odd is None:
+        return said
+    return f"{said}; {odd.name} gives {describe(odd.value)}, which none of {TARGET.title}'s does"
+
+
+def _below(replayer: Replayer, calls: dict[int, Again], runtime: Runtime) -> tuple[Op, ...]:
+    """The operators below one call, where it returns."""
+    (became,) = replayer.make(calls, runtime, zoom=True).values()
+    return became.ops if became.how is Remade.VALUE else ()
 
 
 def _names(ops: Sequence[Op]) -> str:
-    names = [op.name for op in ops[:_SHOWN]]
-    return ", ".join(names) + (f" and {len(ops) - _SHOWN} more" if len(ops) > _SHOWN else "")
+    more = f" and {len(ops) - _SHOWN} more" if len(ops) > _SHOWN else ""
+    return ", ".join(op.name for op in ops[:_SHOWN]) + more

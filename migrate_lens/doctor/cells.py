@@ -13,7 +13,7 @@ from pathlib import Path
 
 from migrate_lens.doctor import programs
 from migrate_lens.model.report import Level
-from migrate_lens.model.trace import Ending, Event, Trace
+from migrate_lens.model.trace import Died, Ending, Event, EventKind, Finished, PlaceKind, Stopped, Trace
 from migrate_lens.model.value import (
     LIST,
     TENSOR,
@@ -56,7 +56,7 @@ class Asker:
         if source not in self._outcomes:
             self._outcomes[source] = self._seam.reference_output(self._file(source))
         ending = self._outcomes[source]
-        expect(ending.how == "finished" and tag(ending.value) == LIST, "the program to finish", ending.how)
+        expect(isinstance(ending, Finished) and tag(ending.value) == LIST, "the program to finish", ending.how)
         return list(ListValue._make(ending.value).items)
 
     def trace(self, source: str, steering: Steering | None = None) -> Trace:
@@ -119,9 +119,12 @@ def agree(wanted: Encoded, seen: Encoded, what: str) -> None:
         raise NonconformingError(f"{what}: expected {differs.expected}, found {differs.actual}")
 
 
+_NO_CALLS = (PlaceKind.IMPORT, PlaceKind.FROM_IMPORT, PlaceKind.ATTRIBUTE)
+
+
 def calls(trace: Trace) -> list[Event]:
     """A trace's calls, imports and attributes apart."""
-    return [event for event in trace.events if event.place.kind not in "pfa"]
+    return [event for event in trace.events if event.place.kind not in _NO_CALLS]
 
 
 def names(trace: Trace) -> list[str]:
@@ -154,26 +157,6 @@ def numbers(value: Encoded) -> list[float]:
     """The elements of a tensor."""
     elements = array(value)
     return [] if elements is None else [float(element) for element in elements.reshape(-1)]
-
-
-def gives_receiver(event: Event) -> bool:
-    """Whether the result of a method is its receiver itself."""
-    return "=0;" in event.flags
-
-
-def shares_memory(event: Event) -> bool:
-    """Whether the result lies in the memory of an input."""
-    return "v" in event.flags
-
-
-def draws(event: Event) -> bool:
-    """Whether random numbers were drawn."""
-    return "r" in event.flags
-
-
-def makes_layer(event: Event) -> bool:
-    """Whether a layer was made, and not called."""
-    return "k" in event.flags
 
 
 # -- checks ------------------------------------------------------------------------------------------------------------
@@ -234,11 +217,10 @@ def a_write_is_recorded_with_what_was_written(ask: Asker) -> None:
     trace = ask.trace(programs.IN_PLACE)
     written, _ = ask.outcome(programs.IN_PLACE)
     scaled, stored = nth_call(trace, "torch.Tensor.mul_"), nth_call(trace, "torch.Tensor.__setitem__")
-    expect(gives_receiver(scaled), "the receiver as the result", scaled.flags)
+    expect(scaled.flags.argument == 0, "the receiver as the result", scaled.flags)
     for event in (scaled, stored):
-        expect(bool(event.written) and event.written[0][0] == 0, "a write to the receiver", event.written)
-    _, value = stored.written[0]
-    agree(written, value, "what was written")
+        expect(bool(event.written) and event.written[0].argument == 0, "a write to the receiver", event.written)
+    agree(written, stored.written[0].value, "what was written")
     versions = [_version_of_receiver(event) for event in (scaled, stored, nth_call(trace, "torch.add"))]
     expect(versions == sorted(set(versions)), "a newer version after each write", versions)
 
@@ -252,14 +234,15 @@ def _version_of_receiver(event: Event) -> int:
 def shared_memory_is_said_exactly_where_writes_show_through(ask: Asker) -> None:
     trace = ask.trace(programs.ALIASING)
     through, copied, receiver = ask.outcome(programs.ALIASING)
-    said = [shares_memory(nth_call(trace, f"torch.Tensor.{name}")) for name in ("view", "clone")]
+    said = [nth_call(trace, f"torch.Tensor.{name}").flags.shares_memory for name in ("view", "clone")]
     expect_equal([through, copied], said)
-    expect(gives_receiver(nth_call(trace, "torch.Tensor.fill_")) == receiver, "the receiver itself", receiver)
+    gives_receiver = nth_call(trace, "torch.Tensor.fill_").flags.argument == 0
+    expect(gives_receiver == receiver, "the receiver itself", receiver)
 
 
 def random_draws_are_told_from_other_calls_and_seeded(ask: Asker) -> None:
     trace, results = ask.trace(programs.RANDOMNESS), ask.outcome(programs.RANDOMNESS)
-    drawn = [draws(nth_call(trace, api)) for api in ("torch.rand", "torch.ones", "torch.randn")]
+    drawn = [nth_call(trace, api).flags.drew for api in ("torch.rand", "torch.ones", "torch.randn")]
     expect_equal([True, False, True], drawn)
     agree(results[0], nth_call(trace, "torch.rand").value, "the numbers drawn after a seed")
 
@@ -280,11 +263,11 @@ def a_layer_is_one_call_with_its_parameters(ask: Asker) -> None:
     called = [
         (event.api, event.part)
         for event in trace.events
-        if event.place.kind == "c" and event.layer and not makes_layer(event)
+        if event.place.kind is PlaceKind.CALL and event.layer and not event.flags.made_layer
     ]
     expect_equal([("torch.nn.Linear", "0"), ("torch.nn.ReLU", "1"), ("torch.nn.Linear", "")], called)
     states = [event.state for event in trace.events if event.layer and event.state]
-    state = parameters(states[-1][0] if states else [])
+    state = parameters(states[-1].tensors if states else [])
     own_names = [parameter.name for parameter in state]
     expect(own_names == ["weight", "bias"], "weight and bias", own_names)
     outcome = ListValue._make(trace.ending.value).items
@@ -307,10 +290,11 @@ def what_raised_and_what_was_not_there_is_recorded(ask: Asker) -> None:
     trace = ask.trace(programs.EXCEPTIONS)
     said, value = ask.outcome(programs.EXCEPTIONS)
     failed = nth_call(trace, "torch.matmul")
-    expect(failed.what == "raise", "a call that raised", failed.what)
-    expect(failed.value["types"][0] == said.split(" and ")[0], said, failed.value["types"][0])
+    expect(failed.what is EventKind.RAISE, "a call that raised", failed.what)
+    raised = failed.failure.type if failed.failure is not None else ""
+    expect(raised == said.split(" and ")[0], said, raised)
     absent = nth_call(trace, "torch.Tensor.no_such_method")
-    expect(absent.what == "absent", "a name that is not there", absent.what)
+    expect(absent.what is EventKind.ABSENT, "a name that is not there", absent.what)
     agree(value, nth_call(trace, "torch.relu").value, "the call after it")
 
 
@@ -349,13 +333,13 @@ def a_call_is_handed_another_value(ask: Asker) -> None:
 
 def the_program_stops_after_a_call(ask: Asker) -> None:
     trace = ask.trace(programs.FORWARD, Steering(Level.VALUES, stop_at="torch.Tensor.sub"))
-    expect(trace.ending.how == "stopped", "a stopped program", trace.ending.how)
+    expect(isinstance(trace.ending, Stopped), "a stopped program", trace.ending.how)
     expect(names(trace)[-1] == "torch.Tensor.sub", "the call as the last", names(trace))
 
 
 def all_calls_before_a_crash_are_kept(ask: Asker) -> None:
     trace = ask.trace(programs.STREAMING)
-    expect(trace.ending.how == "died", "a program that died", trace.ending.how)
+    expect(isinstance(trace.ending, Died), "a program that died", trace.ending.how)
     expect(names(trace) == ["torch.ones", "torch.exp"], "both calls before the crash", names(trace))
 
 
@@ -393,7 +377,7 @@ def each_call_gives_its_result_again(ask: Asker) -> None:
 def values_of_sparse_tensors_are_said_to_be_missing(ask: Asker) -> None:
     trace = ask.trace(programs.SPARSE)
     made = nth_call(trace, "torch.sparse_coo_tensor")
-    expect(made.what == "call", "a sparse tensor", made.value)
+    expect(made.returned, "a sparse tensor", made.value)
     codes = [limit.code for limit in limits(trace)]
     expect("values-not-kept" in codes, "values-not-kept", codes)
 

@@ -18,12 +18,18 @@ class Target:
         title: in prose.
         package: what its own modules are imported as.
         switch: the function that lets its compat layer answer, below ``package``.
+        namespaces: of its own types in C++.
+        public: its public modules and classes in which it may have what torch has under another name, nearest first.
+        private: where it has what it does not offer to users.
     """
 
     name: str
     title: str
     package: str
     switch: str
+    namespaces: tuple[str, ...] = ()
+    public: tuple[str, ...] = ()
+    private: tuple[str, ...] = ()
 
     @property
     def compat(self) -> str:
@@ -36,4 +42,23 @@ class Target:
         return f"{self.package}.{self.switch}(scope={{{names}}})"
 
 
-TARGET = Target(name="paddle", title="Paddle", package="paddle", switch="enable_compat")
+TARGET = Target(
+    name="paddle",
+    title="Paddle",
+    package="paddle",
+    switch="enable_compat",
+    namespaces=("paddle", "phi"),
+    public=(
+        "paddle",
+        "paddle.Tensor",
+        "paddle.nn",
+        "paddle.nn.functional",
+        "paddle.linalg",
+        "paddle.special",
+        "paddle.fft",
+        "paddle.utils",
+        "paddle.autograd",
+        "paddle.incubate",
+    ),
+    private=("paddle._C_ops", "paddle.base.core", "paddle.framework.core"),
+)

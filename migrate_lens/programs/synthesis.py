@@ -88,7 +88,7 @@ def _resolved(value: Encoded, heard: Recording) -> Encoded:
 def _made(name: str, heard: Recording) -> Encoded:
     """A layer, as the program made one of its class."""
     for event in heard.trace.events:
-        if event.api == name and "k" in event.flags:
+        if event.api == name and event.flags.made_layer:
             given = arguments(event, heard)
             written = (f"{a.keyword}=" * bool(a.keyword) + literal(a.value) for a in given if tag(a.value) != "$")
             return ("$", f"{name}({', '.join(written)})")
@@ -176,13 +176,13 @@ def _call(event: Event, node: ast.Call | None, heard: Recording) -> Iterator[Dra
     if method and given and tag(given[0].value) == "T":
         yield Draft((), (Step(METHOD, event.api.rpartition(".")[2], target, given),), results)
         return
-    if event.api.startswith("torch.") and "k" not in event.flags:
+    if event.api.startswith("torch.") and not event.flags.made_layer:
         yield from _layer(event, given, heard)
-    made = any(e.api == event.api and "k" in e.flags for e in heard.trace.events)
+    made = any(e.api == event.api and e.flags.made_layer for e in heard.trace.events)
     if (
         event.api.startswith("torch.")
         and not event.api.startswith("torch.Tensor.")
-        and (not made or "k" in event.flags)
+        and (not made or event.flags.made_layer)
     ):
         yield Draft((f"import {event.api.rpartition('.')[0]}",), (Step(CALL, event.api, target, given),), results)
 
@@ -198,7 +198,7 @@ def _layer(event: Event, given: tuple[Argument, ...], heard: Recording) -> Itera
     """A layer is made as the program made one of its class, then called; with plain weights if its own are random."""
     seen: list[tuple[Argument, ...]] = []
     for made in heard.trace.events:
-        if made.api != event.api or "k" not in made.flags:
+        if made.api != event.api or not made.flags.made_layer:
             continue
         try:
             options = arguments(made, heard)

@@ -12,12 +12,13 @@ from types import TracebackType
 
 from migrate_lens.classify import classify
 from migrate_lens.diagnosis.investigate import baseline, investigate
+from migrate_lens.diagnosis.subject import Subject
 from migrate_lens.model.report import Library, Outcome, Probe, ProbeKind, Runtime, Stage
 from migrate_lens.model.trace import Ending
 from migrate_lens.programs.synthesis import Recording, recording
 from migrate_lens.remedies import kept
 from migrate_lens.remedies.lab import Side, Trial
-from migrate_lens.runs.bench import Bench, Run, Setting
+from migrate_lens.runs.bench import Bench, Healing, Run, RunRequest, Setting
 from migrate_lens.runs.store import load as load_trace
 from migrate_lens.runs.worker import Worker
 
@@ -68,20 +69,21 @@ class BenchLab:
         return known
 
     def _side(self, runtime: Runtime) -> Side:
-        run = self._bench.run(self._setting, runtime, self._probe, observe=False)
+        run = self._bench.run(RunRequest(self._setting, runtime, self._probe, observe=False))
         return Side(_ending(run), _fate(run), run.fate.seconds)
 
     def run(self, setting: Setting, runtime: Runtime, probe: Probe) -> Run:
         """Run a probe of a library, untouched."""
-        return self._bench.run(setting, runtime, probe, observe=False)
+        return self._bench.run(RunRequest(setting, runtime, probe, observe=False))
 
     def watch(self, setting: Setting, runtime: Runtime, probe: Probe) -> Run:
         """Run a probe of a library, observed."""
-        return self._bench.run(setting, runtime, probe)
+        return self._bench.run(RunRequest(setting, runtime, probe))
 
     def heal(self, setting: Setting, probe: Probe, base: Run, spare: Sequence[str]) -> Run:
         """Run a probe under Paddle, handed torch's result at every difference but those at some nodes."""
-        return self._bench.run(setting, Runtime.TARGET, probe, reference=base, heal="all", spare=spare)
+        healing = Healing(base, spare=tuple(spare))
+        return self._bench.run(RunRequest(setting, Runtime.TARGET, probe, healing=healing))
 
     def fresh(self) -> Path:
         """A new folder that is gone afterwards."""
@@ -90,13 +92,12 @@ class BenchLab:
     def gaps(self, source: str) -> frozenset[tuple[str, str]]:
         """Diagnose a program; (api, symptom) of each gap."""
         self._file.write_text(source, encoding="utf-8")
-        base, result, observed = baseline(self._bench, self._setting, Stage.RUN, self._probe)
-        if result.outcome is not Outcome.PASSED:
+        subject = Subject(self._bench, self._setting, Stage.RUN, self._probe)
+        base = baseline(subject)
+        if base.result.outcome is not Outcome.PASSED:
             return frozenset()
-        setting = replace(self._setting, scope=("mre",))
-        done = investigate(
-            self._bench, setting, Stage.RUN, self._probe, base, observed, lambda _: None, stop_at_first=False
-        )
+        scoped = replace(subject, setting=replace(self._setting, scope=("mre",)))
+        done = investigate(scoped, base, lambda _: None, stop_at_first=False)
         return frozenset((g.api, str(g.symptom)) for g in classify(done.findings))
 
 

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from pathlib import PurePath
 
 from migrate_lens.model.trace import Event, Op, Trace
-from migrate_lens.model.value import describe, tag
+from migrate_lens.model.value import TENSOR, TensorValue, describe, tag
 from migrate_lens.reports.scripted import Json
 from migrate_lens.reports.wording import clean
 from migrate_lens.runs.replay import odd_one
@@ -38,9 +38,9 @@ def called(number: int, event: Event) -> str:
 
 def came(event: Event) -> str:
     """What came of a call."""
-    if event.what in ("raise", "absent"):
-        message = next(iter(event.value["message"].splitlines()), "")
-        return clean(f"raises {event.value['types'][0]}: {message}")[:MAX_MESSAGE]
+    if event.failure is not None:
+        message = next(iter(event.failure.message.splitlines()), "")
+        return clean(f"raises {event.failure.type}: {message}")[:MAX_MESSAGE]
     return clean(describe(event.value))
 
 
@@ -69,7 +69,6 @@ def side_by_side(left: Sequence[Op], right: Sequence[Op]) -> Iterator[str]:
 
 def document(number: int, event: Event) -> Json:
     """A call, as every JSON document about traces has it; values are described, not written out."""
-    value = event.value
     fields: Json = {
         "call": number,
         "api": event.api,
@@ -79,14 +78,22 @@ def document(number: int, event: Event) -> Json:
         "visit": event.visit,
         "text": event.place.text,
     }
-    if event.what == "call" and tag(value) == "T":
-        fields |= {"dtype": value[1], "shape": list(value[2])}
+    if event.returned and tag(event.value) == TENSOR:
+        tensor = TensorValue._make(event.value)
+        fields |= {"dtype": tensor.dtype, "shape": list(tensor.shape)}
     fields |= {
-        "result": describe(value) if event.what == "call" else value and value["types"][0],
+        "result": _result(event),
         "handed": event.healed,
         "ops": operator_pairs(event.ops),
     }
     return fields
+
+
+def _result(event: Event) -> str | None:
+    """The result, described, or the type of what was raised; None of a call that was handed one."""
+    if event.returned:
+        return describe(event.value)
+    return event.failure.type if event.failure is not None else None
 
 
 def operator_pairs(below: Sequence[Op]) -> list[list[str]]:

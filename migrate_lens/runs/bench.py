@@ -1,4 +1,8 @@
-"""The bench: a pair of workers and a library in; runs of its probes, with their traces, out."""
+"""The bench: a pair of workers and a library in; runs of its probes, with their traces, out.
+
+A ``RunRequest`` is one run. It names its ``Setting``, which all runs of one diagnosis share, and says what is handed
+over from torch's run (``Healing``) or what a user wants recorded and done (``Steering``).
+"""
 
 from __future__ import annotations
 
@@ -6,22 +10,28 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, assert_never
 
 from migrate_lens.model.report import Environment, Level, Library, Probe, Runtime
-from migrate_lens.model.trace import Trace
+from migrate_lens.model.trace import Died, Parts, Trace
 from migrate_lens.model.value import Encoded
 from migrate_lens.protocol.journal import Journal
 from migrate_lens.runs.store import load
 from migrate_lens.runs.worker import Fate, Worker
 
+if TYPE_CHECKING:
+    from migrate_lens.worker.run.job import Job, Steer
+
 _TAIL = 4000
 SEED = 0
-# Paddle gets what torch needed twenty times over, and half a minute: a hang is seen long before the user's own limit.
+# The target gets what torch needed twenty times over, and half a minute: a hang is seen long before the user's limit.
 _FACTOR, _GRACE = 20, 30.0
 MAX_BYTES, DIGEST_BYTES = 1 << 22, 1 << 14
+_NO_VALUES = -1
+_NOTHING_IN_SCOPE = ["migrate_lens_nothing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +55,18 @@ class Run:
     @property
     def died(self) -> bool:
         """Whether the process left no outcome."""
-        return self.trace.ending.how == "died"
+        return isinstance(self.trace.ending, Died)
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether the process did not come to an end of its own: it died, or took too long."""
+        return self.died or self.fate.timed_out
 
     @property
     def in_flight_api(self) -> str:
         """The source of the call that was running when the process ended, ``""`` where none was."""
         place = self.trace.in_flight
-        return place.text if place is not None and (self.died or self.fate.timed_out) else ""
+        return place.text if place is not None and self.cut_off else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +78,7 @@ class Setting:
         paths: folders to put on ``sys.path``, by runtime.
         scope: the compat scope; empty until it is found.
         timeout: seconds that one run may take.
-        unbuilt: extension modules that were built for torch and not for Paddle.
+        unbuilt: extension modules that were built for torch and not for the target.
         environ: variables for the runs, by runtime.
         backward: differentiate each program's result at its end, and take the gradients for a part of it.
     """
@@ -100,93 +115,156 @@ class Steering:
     @property
     def whole(self) -> int:
         """Bytes up to which a tensor is kept whole, as the worker knows it; -1 for no values at all."""
-        return {Level.STRUCTURE: -1, Level.DIGESTS: DIGEST_BYTES}.get(self.level, self.max_bytes)
+        match self.level:
+            case Level.STRUCTURE:
+                return _NO_VALUES
+            case Level.DIGESTS:
+                return DIGEST_BYTES
+            case Level.VALUES:
+                return self.max_bytes
+            case _:
+                assert_never(self.level)
+
+
+class Heal(StrEnum):
+    """What is handed over from torch's run: random draws and new layers, or torch's result at every difference."""
+
+    DRAWS = "draws"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Healing:
+    """What a run is handed from torch's; places are named as in ``compare.findings.node_name``.
+
+    Attributes:
+        reference: torch's run, or a trace file that stands in for one.
+        heal: what is handed over.
+        spare: places that are left as the target has them.
+        skip: places that are not even called.
+        hashable: hand over sizes that can be keys, as torch's can.
+    """
+
+    reference: Run | Path
+    heal: Heal = Heal.ALL
+    spare: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    hashable: bool = False
+
+    @property
+    def file(self) -> Path:
+        """The trace of torch's run."""
+        return self.reference.file if isinstance(self.reference, Run) else self.reference
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """One run of a probe.
+
+    Attributes:
+        setting: what all runs share.
+        runtime: where.
+        probe: what.
+        observe: False runs the program untouched.
+        healing: what is handed over from torch's run; None for nothing.
+        steering: what a user wants of a run that nothing is handed over in.
+        values: keep the values of large results whole; a run that is healed at every difference always does.
+        gradients: record the gradient that reaches each result.
+        copy: places whose results are copied, so that they share no memory.
+        kernel_log: where marked C++ calls write to.
+    """
+
+    setting: Setting
+    runtime: Runtime
+    probe: Probe
+    observe: bool = True
+    healing: Healing | None = None
+    steering: Steering | None = None
+    values: bool = False
+    gradients: bool = False
+    copy: tuple[str, ...] = ()
+    kernel_log: Path | None = None
+
+    @property
+    def heals_all(self) -> bool:
+        """Whether torch's result is handed over at every difference."""
+        return self.healing is not None and self.healing.heal is Heal.ALL
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that it may take."""
+        limit = self.setting.timeout
+        if self.healing is None or isinstance(self.healing.reference, Path):
+            return limit
+        return min(limit, self.healing.reference.fate.seconds * _FACTOR + _GRACE)
+
+
+class NameKind(StrEnum):
+    """What a dotted name stands for in a runtime."""
+
+    MODULE = "module"
+    CLASS = "class"
+    FUNCTION = "function"
+    OTHER = "other"
+    ABSENT = ""
 
 
 class Bench:
     """Runs probes in two workers and reads their traces.
 
     Args:
-        torch: the torch worker; None where only Paddle is asked.
-        paddle: the Paddle worker; None where only torch is asked.
+        torch: the torch worker; None where only the target is asked.
+        target: the target's worker; None where only torch is asked.
         folder: a private folder for traces and output.
     """
 
-    def __init__(self, torch: Worker | None, paddle: Worker | None, folder: Path) -> None:
-        self._workers = {Runtime.TORCH: torch, Runtime.TARGET: paddle, Runtime.TARGET_GLOBAL: paddle}
+    def __init__(self, torch: Worker | None, target: Worker | None, folder: Path) -> None:
+        self._workers = {Runtime.TORCH: torch, Runtime.TARGET: target, Runtime.TARGET_GLOBAL: target}
         self._folder = folder
         self._numbers = count()
 
-    def run(self, setting: Setting, runtime: Runtime, probe: Probe, *, reference: Run | None = None, heal: str = "none",
-            spare: Sequence[str] = (), skip: Sequence[str] = (), copy: Sequence[str] = (), observe: bool = True,
-            hashable: bool = False, gradients: bool = False, values: bool = False, kernel_log: Path | None = None,
-            steering: Steering | None = None, like: Path | None = None) -> Run:  # fmt: skip
+    def run(self, request: RunRequest) -> Run:
         """Run a probe.
-
-        Args:
-            setting: what all runs share.
-            runtime: where.
-            probe: what.
-            reference: torch's run, whose values are handed over.
-            heal: ``none``, ``draws`` or ``all`` (see ``worker.job``).
-            spare: nodes that are left as Paddle has them.
-            skip: nodes that are not called.
-            copy: nodes whose results are copied, so that they share no memory.
-            observe: False runs the program untouched.
-            hashable: hand over sizes that can be keys, as torch's can.
-            gradients: record the gradient that reaches each result.
-            values: keep the values of large results whole; a healed run always does.
-            kernel_log: where marked C++ calls write to.
-            steering: what a user wants of a run that nothing is handed over in.
-            like: a trace file that stands in for ``reference``.
 
         Raises:
             RuntimeUnavailable: the worker is gone.
         """
-        stem = self._folder / f"{next(self._numbers)}-{runtime}"
-        job = self._job(setting, runtime, probe, stem)
-        job |= {
-            "observe": observe,
-            "heal": heal,
-            "spare": list(spare),
-            "skip": list(skip),
-            "copy": list(copy),
-            "hashable": hashable,
-        }
-        job["gradients"] = gradients
-        job["values"] = values or heal == "all"
-        job["kernel_log"] = str(kernel_log or "")
-        job["reference"] = str(reference.file if reference else like or "")
-        job["unbuilt"] = list(setting.unbuilt) if heal == "all" else []
-        if steering is not None:
-            job["steer"] = self._steer(steering, stem)
-            job["gradients"] = steering.gradients
-            job["about"] |= {"level": str(steering.level), "max_bytes": steering.max_bytes}
-        if reference is not None:
-            job["timeout"] = min(setting.timeout, reference.fate.seconds * _FACTOR + _GRACE)
-        fate = self._worker(runtime).run(job)
-        file = Path(job["trace"])
-        return Run(runtime, load(file), file, fate, _tail(Path(job["stderr"])))
+        stem = self._stem(str(request.runtime))
+        job = self._job(request.setting, request.runtime, stem)
+        _put_probe(job, request.probe)
+        job["observe"] = request.observe
+        job["copy"] = list(request.copy)
+        job["gradients"] = request.gradients
+        job["values"] = request.values or request.heals_all
+        job["kernel_log"] = str(request.kernel_log or "")
+        job["timeout"] = request.timeout
+        if request.healing is not None:
+            _put_healing(job, request.healing)
+        if request.heals_all:
+            job["unbuilt"] = list(request.setting.unbuilt)
+        if request.steering is not None:
+            _put_steering(job, request.steering, stem)
+        return self._done(request.runtime, job)
 
-    def replay(self, setting: Setting, runtime: Runtime, calls: Sequence[tuple[Any, ...]], *, zoom: bool) -> Run:
+    def replay(self, setting: Setting, runtime: Runtime, calls: Sequence[tuple[Encoded, ...]], *, zoom: bool) -> Run:
         """Make recorded calls again, each alone (see ``worker.replay``); what became of them is in the run's file."""
-        stem = self._folder / f"{next(self._numbers)}-replay-{runtime}"
-        job = self._job(setting, runtime, None, stem) | {"probe": "replay", "path": _written(f"{stem}.calls", calls)}
-        whole = Steering(Level.VALUES, sys.maxsize, "all" if zoom else "")
-        job["steer"] = self._steer(whole, stem)
-        fate = self._worker(runtime).run(job)
-        file = Path(job["trace"])
-        return Run(runtime, load(file), file, fate, _tail(Path(job["stderr"])))
+        stem = self._stem(f"replay-{runtime}")
+        job = self._job(setting, runtime, stem)
+        job["probe"] = "replay"
+        job["path"] = _written(f"{stem}.calls", calls)
+        job["steer"] = _steer(Steering(Level.VALUES, sys.maxsize, "all" if zoom else ""), stem)
+        return self._done(runtime, job)
 
-    def ask(self, setting: Setting, runtime: Runtime, names: Sequence[str]) -> dict[str, str]:
-        """What each dotted name is in a runtime: ``module``, ``class``, ``function``, ``other``, or ``""``: absent."""
+    def ask(self, setting: Setting, runtime: Runtime, names: Sequence[str]) -> dict[str, NameKind]:
+        """What each dotted name is in a runtime."""
         if not names:
             return {}
-        stem = self._folder / f"{next(self._numbers)}-ask-{runtime}"
-        job = self._job(setting, runtime, None, stem) | {"modules": list(names)}
-        self._worker(runtime).run(job)
-        ending = load(Path(job["trace"])).ending
-        return dict(ending.value) if ending.how == "parts" else {}
+        job = self._job(setting, runtime, self._stem(f"ask-{runtime}"))
+        job["modules"] = list(names)
+        ending = self._done(runtime, job).trace.ending
+        if not isinstance(ending, Parts):
+            return {}
+        return {name: NameKind(kind) for name, kind in ending.fates.items()}
 
     def environment(self, runtime: Runtime) -> Environment:
         """What answers in a runtime.
@@ -201,43 +279,99 @@ class Bench:
         assert worker is not None
         return worker
 
-    def _steer(self, steering: Steering, stem: Path) -> dict[str, Any]:
-        frames = [("substitute", selector, value) for selector, value in steering.substitute]
-        given = _written(f"{stem}.given", frames) if frames else ""
-        return {
-            "whole": steering.whole, "states": steering.level is Level.VALUES, "zoom": steering.zoom,
-            "stop_at": steering.stop_at, "substitute": given,
-        }  # fmt: skip
+    def _stem(self, name: str) -> Path:
+        """What the names of the next run's files begin with."""
+        return self._folder / f"{next(self._numbers)}-{name}"
 
-    def _about(self, runtime: Runtime, probe: Probe | None) -> dict[str, Any]:
-        """What stands at the head of a trace."""
-        side = self._worker(runtime).environment()
-        ran = {"probe": str(probe.kind), "spec": probe.spec} if probe else {}
-        return {
-            "runtime": str(runtime), "framework": side.framework, "version": side.version, "commit": side.commit,
-            "python": side.python, "device": side.device, "level": str(Level.DIGESTS), **ran,
-        }  # fmt: skip
+    def _done(self, runtime: Runtime, job: Job) -> Run:
+        fate = self._worker(runtime).run(job)
+        file = Path(job["trace"])
+        return Run(runtime, load(file), file, fate, _tail(Path(job["stderr"])))
 
-    def _job(self, setting: Setting, runtime: Runtime, probe: Probe | None, stem: Path) -> dict[str, Any]:
+    def _job(self, setting: Setting, runtime: Runtime, stem: Path) -> Job:
+        """A job that runs nothing and asks for no names."""
         library = setting.library
-        paths = [str(p) for p in (*setting.paths[runtime], library.import_root)]
-        script = probe.path if probe else None
-        if script is not None and str(script.parent) not in paths:
-            paths.append(str(script.parent))
+        side = self._worker(runtime).environment()
         return {
-            "runtime": str(runtime), "probe": str(probe.kind) if probe else "ask", "spec": probe.spec if probe else "",
-            "path": str(script) if script else "", "modules": list(probe.modules) if probe else [],
-            "sys_path": paths, "cwd": os.getcwd(), "own": list(library.packages),
-            "scope": list(setting.scope) or ["migrate_lens_nothing"], "seed": SEED, "observe": probe is not None,
-            "trace": f"{stem}.trace", "reference": "", "heal": "none", "spare": [], "skip": [], "copy": [],
-            "hashable": False, "unbuilt": [], "gradients": False, "values": False, "kernel_log": "", "steer": None,
-            "about": self._about(runtime, probe), "environ": dict(setting.environ.get(runtime, {})),
+            "runtime": str(runtime),
+            "probe": "ask",
+            "spec": "",
+            "path": "",
+            "modules": [],
+            "sys_path": [str(path) for path in (*setting.paths[runtime], library.import_root)],
+            "cwd": os.getcwd(),
+            "own": list(library.packages),
+            "scope": list(setting.scope) or _NOTHING_IN_SCOPE,
+            "seed": SEED,
+            "observe": False,
+            "trace": f"{stem}.trace",
+            "reference": "",
+            "heal": "none",
+            "spare": [],
+            "skip": [],
+            "copy": [],
+            "hashable": False,
+            "unbuilt": [],
+            "gradients": False,
+            "values": False,
+            "kernel_log": "",
+            "about": {
+                "runtime": str(runtime),
+                "framework": side.framework,
+                "version": side.version,
+                "commit": side.commit,
+                "python": side.python,
+                "device": side.device,
+                "level": str(Level.DIGESTS),
+            },
+            "steer": None,
+            "environ": dict(setting.environ.get(runtime, {})),
             "backward": setting.backward,
-            "timeout": setting.timeout, "stdout": f"{stem}.out", "stderr": f"{stem}.err",
-        }  # fmt: skip
+            "timeout": setting.timeout,
+            "stdout": f"{stem}.out",
+            "stderr": f"{stem}.err",
+        }
 
 
-def _written(path: str, frames: Sequence[tuple[Any, ...]]) -> str:
+def _put_probe(job: Job, probe: Probe) -> None:
+    job["probe"] = str(probe.kind)
+    job["spec"] = probe.spec
+    job["modules"] = list(probe.modules)
+    job["about"] |= {"probe": str(probe.kind), "spec": probe.spec}
+    if probe.path is None:
+        return
+    job["path"] = str(probe.path)
+    folder = str(probe.path.parent)
+    if folder not in job["sys_path"]:
+        job["sys_path"].append(folder)
+
+
+def _put_healing(job: Job, healing: Healing) -> None:
+    job["reference"] = str(healing.file)
+    job["heal"] = str(healing.heal)
+    job["spare"] = list(healing.spare)
+    job["skip"] = list(healing.skip)
+    job["hashable"] = healing.hashable
+
+
+def _put_steering(job: Job, steering: Steering, stem: Path) -> None:
+    job["steer"] = _steer(steering, stem)
+    job["gradients"] = steering.gradients
+    job["about"] |= {"level": str(steering.level), "max_bytes": steering.max_bytes}
+
+
+def _steer(steering: Steering, stem: Path) -> Steer:
+    frames = [("substitute", selector, value) for selector, value in steering.substitute]
+    return {
+        "whole": steering.whole,
+        "states": steering.level is Level.VALUES,
+        "zoom": steering.zoom,
+        "stop_at": steering.stop_at,
+        "substitute": _written(f"{stem}.given", frames) if frames else "",
+    }
+
+
+def _written(path: str, frames: Sequence[tuple[Encoded, ...]]) -> str:
     """Frames as a file for a worker; its path."""
     journal = Journal(path)
     for frame in frames:

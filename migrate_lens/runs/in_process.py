@@ -17,10 +17,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from migrate_lens.model.errors import UsageError
-from migrate_lens.model.report import Level
+from migrate_lens.model.report import Level, Runtime
+from migrate_lens.model.target import TARGET
 from migrate_lens.model.trace import Trace
 from migrate_lens.protocol.journal import Journal
 from migrate_lens.runs.bench import Steering
@@ -34,9 +34,11 @@ from migrate_lens.worker.observe.import_hook import Instrumenter
 from migrate_lens.worker.observe.recorder import Recorder
 
 _BODY = Limit(
-    "body-not-observed", "the block itself calls torch, and those calls are not recorded",
+    "body-not-observed",
+    "the block itself calls torch, and those calls are not recorded",
     "put them into a function, and call that in the block",
-)  # fmt: skip
+)
+_FRAMEWORKS = ("torch", TARGET.package)
 
 
 @dataclass
@@ -68,53 +70,55 @@ def recording(output: Path | None, level: Level, caller: types.FrameType) -> Ite
             journal = Journal(file)
             about = {**version, "level": str(level), "probe": "block", "spec": caller.f_code.co_filename}
             journal.write(("about", about))
-            found = Recording([_BODY] if _calls_torch(caller) else [])
+            made = Recording([_BODY] if _calls_torch(caller) else [])
             swapped = _Swapped(journal, backend)
             try:
                 swapped.swap()
-                yield found
+                yield made
                 journal.write(("outcome", "finished", None, False))
             except BaseException as error:
-                journal.write(("outcome", "raised", swapped.failure(error), []))
+                journal.write(("outcome", "raised", failure_of(error), []))
                 raise
             finally:
                 swapped.restore()
                 journal.write(("users", swapped.users, swapped.refused))
                 journal.mute()
                 journal.close()
-                found.trace = load(file)
+                made.trace = load(file)
     finally:
         _open.release()
 
 
 def _backend() -> tuple[Backend, dict[str, str]]:
     """The side of the seam for the framework that answers ``import torch`` in this process."""
-    torch, paddle = sys.modules.get("torch"), sys.modules.get("paddle")
-    real = torch is not None and not hasattr(torch, "_original_module")
-    if not real and paddle is None:
-        raise UsageError("nothing to record: neither torch nor paddle is loaded", "import torch before the block")
-    name, module = ("torch", torch) if real else ("paddle", paddle)
-    return backends.load(name).make_backend(), _about(name, module)
+    torch, target = sys.modules.get("torch"), sys.modules.get(TARGET.package)
+    if torch is not None and not hasattr(torch, "_original_module"):
+        return backends.load("torch").make_backend(), _about(Runtime.TORCH, torch)
+    if target is None:
+        said = f"nothing to record: neither torch nor {TARGET.package} is loaded"
+        raise UsageError(said, "import torch before the block")
+    return backends.load(TARGET.name).make_backend(), _about(Runtime.TARGET, target)
 
 
-def _about(name: str, framework: Any) -> dict[str, str]:
-    return {"runtime": name, "framework": name, "version": str(framework.__version__)}
+def _about(runtime: Runtime, framework: types.ModuleType) -> dict[str, str]:
+    version = str(vars(framework)["__version__"])
+    return {"runtime": str(runtime), "framework": str(runtime), "version": version}
 
 
 class _Swapped:
     """Loaded functions with rewritten code, until they are restored."""
 
     def __init__(self, journal: Journal, backend: Backend) -> None:
-        made = Recorder(backend, journal, inputs=True)
-        self._helpers: dict[str, Any] = forms.make(made)
-        self._instrumenter = Instrumenter(made, self._helpers, frozenset())
+        recorder = Recorder(backend, journal, inputs=True)
+        self._helpers: dict[str, object] = {**forms.make(recorder)}
+        self._instrumenter = Instrumenter(recorder, self._helpers, frozenset())
         self._old: list[tuple[types.FunctionType, types.CodeType]] = []
         self._modules: list[types.ModuleType] = []
         self._rewritten: set[int] = set()
 
     def swap(self) -> None:
         """Give the functions of all loaded modules that import torch rewritten code."""
-        functions = [f for f in gc.get_objects() if type(f) is types.FunctionType]
+        functions = [value for value in gc.get_objects() if type(value) is types.FunctionType]
         for module in list(sys.modules.values()):
             self._module(module, functions)
 
@@ -130,16 +134,22 @@ class _Swapped:
         except (OSError, SyntaxError, RecursionError, UnicodeError) as error:
             self._instrumenter.refused.append((module.__name__, f"{type(error).__name__}: {error}"))
             return
-        known = _matching(compile(source, path, "exec", dont_inherit=True), code)
-        self._rewritten.update(id(new) for _, new in known)
+        pairs = _matching(compile(source, path, "exec", dont_inherit=True), code)
+        self._rewritten.update(id(new) for _, new in pairs)
         self._modules.append(module)
         module.__dict__.update(self._helpers)
         for function in functions:
             if function.__globals__ is module.__dict__:
-                new = next((new for old, new in known if old == function.__code__), None)
-                if new is not None and new.co_freevars == function.__code__.co_freevars:
-                    self._old.append((function, function.__code__))
-                    function.__code__ = new
+                self._rewrite(function, pairs)
+
+    def _rewrite(self, function: types.FunctionType, pairs: list[tuple[types.CodeType, types.CodeType]]) -> None:
+        """Give one function its rewritten code, if there is one that fits."""
+        own = function.__code__
+        new = next((new for old, new in pairs if old == own), None)
+        if new is None or new.co_freevars != own.co_freevars:
+            return
+        self._old.append((function, own))
+        function.__code__ = new
 
     @property
     def users(self) -> list[str]:
@@ -150,10 +160,6 @@ class _Swapped:
     def refused(self) -> list[tuple[str, str]]:
         """Modules that could not be observed, and why."""
         return list(self._instrumenter.refused)
-
-    def failure(self, error: BaseException) -> Any:
-        """What is known about an exception."""
-        return failure_of(error)
 
     def restore(self) -> None:
         """Give every function its own code back.
@@ -169,7 +175,7 @@ class _Swapped:
                 for name in self._helpers:
                     module.__dict__.pop(name, None)
 
-    def _left_behind(self) -> Iterator[dict[str, Any]]:
+    def _left_behind(self) -> Iterator[dict[str, object]]:
         """The names of each function or generator that still has rewritten code."""
         for value in gc.get_objects():
             if type(value) is types.FunctionType and id(value.__code__) in self._rewritten:
@@ -189,10 +195,10 @@ def _matching(old: types.CodeType, new: types.CodeType) -> list[tuple[types.Code
 
 
 def _by_mark(code: types.CodeType) -> dict[tuple[str, int], list[types.CodeType]]:
-    found: dict[tuple[str, int], list[types.CodeType]] = defaultdict(list)
-    for mark, each in _codes(code):
-        found[mark].append(each)
-    return found
+    codes: dict[tuple[str, int], list[types.CodeType]] = defaultdict(list)
+    for mark, inner in _codes(code):
+        codes[mark].append(inner)
+    return codes
 
 
 def _codes(code: types.CodeType) -> Iterator[tuple[tuple[str, int], types.CodeType]]:
@@ -208,10 +214,17 @@ def _calls_torch(caller: types.FrameType) -> bool:
         tree = ast.parse(Path(caller.f_code.co_filename).read_bytes())
     except (OSError, SyntaxError, ValueError):
         return False
-    space = {**caller.f_globals, **caller.f_locals}
-    blocks = (n for n in ast.walk(tree) if isinstance(n, ast.With) and n.lineno <= caller.f_lineno <= n.body[0].lineno)
-    parts = (part for block in blocks for statement in block.body for part in ast.walk(statement))
+    space: dict[str, object] = {**caller.f_globals, **caller.f_locals}
+    statements = [statement for block in _blocks(tree, caller.f_lineno) for statement in block.body]
+    parts = (part for statement in statements for part in ast.walk(statement))
     return any(_is_framework(_value(used, space)) for part in parts for used in _used(part))
+
+
+def _blocks(tree: ast.Module, line: int) -> Iterator[ast.With]:
+    """The ``with`` statements that begin at a line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.With) and node.lineno <= line <= node.body[0].lineno:
+            yield node
 
 
 def _used(part: ast.AST) -> list[ast.expr]:
@@ -225,16 +238,18 @@ def _used(part: ast.AST) -> list[ast.expr]:
     return [part.operand] if isinstance(part, ast.UnaryOp) else []
 
 
-def _value(node: ast.expr, space: dict[str, Any]) -> Any:
+def _value(node: ast.expr, space: dict[str, object]) -> object:
     """What a dotted name stands for, as far as modules go: ``x`` for the method ``x.sum``; None for anything else."""
     if isinstance(node, ast.Name):
         return space.get(node.id)
     if not isinstance(node, ast.Attribute):
         return None
     owner = _value(node.value, space)
-    return vars(owner).get(node.attr) if type(owner) is types.ModuleType and not _is_framework(owner) else owner
+    if isinstance(owner, types.ModuleType) and type(owner) is types.ModuleType and not _is_framework(owner):
+        return vars(owner).get(node.attr)
+    return owner
 
 
-def _is_framework(value: Any) -> bool:
+def _is_framework(value: object) -> bool:
     name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
-    return isinstance(name, str) and name.partition(".")[0] in ("torch", "paddle")
+    return isinstance(name, str) and name.partition(".")[0] in _FRAMEWORKS

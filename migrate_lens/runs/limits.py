@@ -6,8 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from migrate_lens.model.report import Level
-from migrate_lens.model.trace import Event, Trace
-from migrate_lens.model.value import Encoded, tag, tensors
+from migrate_lens.model.trace import Apart, Event, Trace
+from migrate_lens.model.value import LAYER, Encoded, TensorValue, tag, tensors
+
+_SHOWN = 3
+_SCRIPTED = frozenset(("torch.jit.script", "torch.jit.trace", "torch.jit.load", "torch.jit.ScriptModule"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +34,17 @@ def limits(trace: Trace) -> tuple[Limit, ...]:
 
 
 def _limits(trace: Trace) -> Iterator[Limit]:
-    for name, why in trace.refused:
-        yield Limit("module-not-observed", f"{name}: {why}", "give its source as plain Python")
-    if "forked" in trace.apart:
-        said = f"the program forked {trace.apart.count('forked')} time(s): what the new processes do is not recorded"
+    for refused in trace.refused:
+        said = f"{refused.module}: {refused.reason}"
+        yield Limit("module-not-observed", said, "give its source as plain Python")
+    forks = trace.apart.count(Apart.FORKED)
+    if forks:
+        said = f"the program forked {forks} time(s): what the new processes do is not recorded"
         yield Limit("child-process-not-observed", said, "let it work in one process: num_workers=0 for data loaders")
-    if "threads" in trace.apart:
+    if Apart.THREADS in trace.apart:
         said = "operators below calls in other threads are not seen; the calls are"
         yield Limit("threads-not-looked-below", said, "run what is to be looked below in the main thread")
-    if trace.about.get("level") != Level.STRUCTURE:
+    if trace.about.level is not Level.STRUCTURE:
         yield from _values(trace.events)
     yield from _opaque(trace.events)
 
@@ -47,10 +52,10 @@ def _limits(trace: Trace) -> Iterator[Limit]:
 def _values(events: Iterable[Event]) -> Iterator[Limit]:
     lost, sampled = [], []
     for number, event in enumerate(events, 1):
-        data = [t[3] for t in _results(event)]
-        if any(d is None for d in data):
+        data = [TensorValue._make(tensor).data for tensor in _tensors_made(event)]
+        if None in data:
             lost.append(number)
-        if any(isinstance(d, tuple) for d in data):
+        if any(isinstance(values, tuple) for values in data):
             sampled.append(number)
     if lost:
         said = f"{_calls(lost)}: shapes only, the tensors are sparse, quantised, on meta, or not made yet"
@@ -60,24 +65,26 @@ def _values(events: Iterable[Event]) -> Iterator[Limit]:
         yield Limit("values-sampled", said, "--record values keeps them whole, --max-bytes says up to which size")
 
 
-def _results(event: Event) -> list[Encoded]:
-    if event.what != "call" or tag(event.value) == "K":
+def _tensors_made(event: Event) -> list[Encoded]:
+    """Tensors that a call returned or wrote; what a layer holds is none of them."""
+    if not event.returned or tag(event.value) == LAYER:
         return []
-    return [*tensors(event.value), *(t for _, value in event.written for t in tensors(value))]
+    written = [tensor for _, value in event.written for tensor in tensors(value)]
+    return [*tensors(event.value), *written]
 
 
 def _opaque(events: Iterable[Event]) -> Iterator[Limit]:
-    named = {"torch.jit.script", "torch.jit.trace", "torch.jit.load", "torch.jit.ScriptModule"}
-    scripted = [n for n, e in enumerate(events, 1) if e.api in named]
+    numbered = list(enumerate(events, 1))
+    scripted = [number for number, event in numbered if event.api in _SCRIPTED]
     if scripted:
         said = f"{_calls(scripted)}: scripted code is one call, what runs in it is not seen"
         yield Limit("scripted-code", said, "trace the module as Python, before torch.jit.script")
-    compiled = [n for n, e in enumerate(events, 1) if e.api == "torch.compile"]
+    compiled = [number for number, event in numbered if event.api == "torch.compile"]
     if compiled:
         said = f"{_calls(compiled)}: compiled code runs eagerly here, with the same results"
         yield Limit("compiled-code", said, "nothing: this is so that its calls are seen")
 
 
 def _calls(numbers: list[int]) -> str:
-    more = f" and {len(numbers) - 3} more" if len(numbers) > 3 else ""
-    return f"call {', '.join(map(str, numbers[:3]))}{more}"
+    more = f" and {len(numbers) - _SHOWN} more" if len(numbers) > _SHOWN else ""
+    return f"call {', '.join(map(str, numbers[:_SHOWN]))}{more}"

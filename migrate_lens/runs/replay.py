@@ -1,29 +1,58 @@
 """Recorded calls in, each made again alone on recorded inputs, and what came of it in either runtime, out.
 
-A call is written as the program wrote it (``remedies.synthesis``), with its inputs as they were recorded; layers are
+A call is written as the program wrote it (``programs.synthesis``), with its inputs as they were recorded; layers are
 made as the program made them and get the parameters that they had. Random draws are held against the recording by shape
 and dtype only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import assert_never
 
 from migrate_lens.model.report import Library, Runtime
-from migrate_lens.model.trace import Event, Op, Trace
-from migrate_lens.model.value import Difference, Encoded, difference, tag
+from migrate_lens.model.trace import Event, EventKind, Failure, Op, PlaceKind, Trace
+from migrate_lens.model.value import ARRAY, LIST, TENSOR, TUPLE, Difference, Encoded, difference, tag
 from migrate_lens.programs.drafts import Argument, Draft, Step, Text, write
 from migrate_lens.programs.literals import Unwritable
 from migrate_lens.programs.synthesis import Recording, arguments, drafts, recording
-from migrate_lens.protocol.journal import read
 from migrate_lens.runs.bench import Bench, Setting
+from migrate_lens.runs.store import Replayed, failure_of, load_replays
 
-VALUE, RAISE, UNPREPARED, CANNOT, DIED = "value", "raise", "unprepared", "cannot", "died"
 _GRAPH = frozenset(("torch.autograd.grad", "torch.autograd.backward", "torch.Tensor.backward"))
 _EACH = 0.1  # seconds beyond the first minute that a call may take
 _TIMEOUT = 60.0
 _DEATHS = 20
+_MESSAGE = 200
+
+
+class Remade(StrEnum):
+    """How it went when a call was made again.
+
+    ``UNPREPARED``: a layer that it needs could not be made; ``CANNOT``: the call could not be made alone.
+    """
+
+    VALUE = "value"
+    RAISE = "raise"
+    UNPREPARED = "unprepared"
+    CANNOT = "cannot"
+    DIED = "died"
+
+
+class Verdict(StrEnum):
+    """What a call that is made again says of a difference.
+
+    ``CANNOT``: it cannot be made alone. ``NOT_REPRODUCED``: the runtime of the recording gives something else.
+    ``OPERATOR``: the other runtime differs on equal inputs. ``INPUTS``: it agrees, so a difference in the program came
+    in with the inputs.
+    """
+
+    CANNOT = "cannot"
+    NOT_REPRODUCED = "not reproduced"
+    OPERATOR = "operator"
+    INPUTS = "inputs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +77,23 @@ class Became:
     """What became of a call that was made again.
 
     Attributes:
-        how: ``value``, ``raise``, ``unprepared`` (a layer that it needs cannot be made: ``value`` is the failure),
-            ``cannot`` (it cannot be made alone: ``value`` says why) or ``died``.
-        value: the result and what was written, as a list; the failure; or a reason.
+        how: how it went.
+        value: the result and what was written, as a list; None where it did not return.
+        failure: what was raised, by the call or by what prepares it.
+        said: why it cannot be made alone, or how its process ended.
         ops: the low-level operators below it, where they were asked for.
     """
 
-    how: str
-    value: Encoded
+    how: Remade
+    value: Encoded = None
+    failure: Failure | None = None
+    said: str = ""
     ops: tuple[Op, ...] = ()
 
     @property
     def reason(self) -> str:
         """Why it could not be made alone."""
-        return str(self.value) if self.how == CANNOT else "what it needs cannot be made alone"
+        return self.said if self.how is Remade.CANNOT else "what it needs cannot be made alone"
 
 
 # -- writing a call ----------------------------------------------------------------------------------------------------
@@ -69,14 +101,14 @@ class Became:
 
 def again(event: Event, heard: Recording) -> Again | str:
     """A call written so that it can be made alone, or why it cannot."""
-    if event.what == "handed" or event.healed:
+    if event.what is EventKind.HANDED or event.healed:
         return "its result was handed over, not computed"
     if event.api in _GRAPH:
         return "it needs the graph that made its inputs"
-    if event.place.kind == "a":
+    if event.place.kind is PlaceKind.ATTRIBUTE:
         return "an attribute is read, nothing is called"
     try:
-        return _layer(event, heard) if event.layer and "k" not in event.flags else _call(event, heard)
+        return _layer(event, heard) if event.layer and not event.flags.made_layer else _call(event, heard)
     except Unwritable as error:
         return str(error)
 
@@ -94,18 +126,22 @@ def _call(event: Event, heard: Recording) -> Again | str:
 
 
 def _layer(event: Event, heard: Recording) -> Again | str:
-    made = next((e for e in heard.trace.events if e.layer == event.layer and "k" in e.flags), None)
+    layer_made = (e for e in heard.trace.events if e.layer == event.layer and e.flags.made_layer)
+    made = next(layer_made, None)
     if made is None or event.state is None:
         return "nothing is known of how its layer was made"
     given: list[Encoded] = []
     names: dict[object, str] = {}
-    options, inputs = (
-        tuple(_named(a, given, names) for a in arguments(e, heard)) for e in (made, event)
-    )  # fmt: skip
+    options = tuple(_named(argument, given, names) for argument in arguments(made, heard))
+    inputs = tuple(_named(argument, given, names) for argument in arguments(event, heard))
     module = made.api.rpartition(".")[0]
-    steps = (Step("call", made.api, "m", options), Step("statement", "restored(m)"), Step("call", "m", "out", inputs))
+    steps = (
+        Step("call", made.api, "m", options),
+        Step("statement", "restored(m)"),
+        Step("call", "m", "out", inputs),
+    )
     text = write(Draft((f"import {module}",), steps))
-    return Again(_source(text, 1), tuple(given), *event.state)
+    return Again(_source(text, 1), tuple(given), event.state.tensors, event.state.training)
 
 
 def _source(text: Text, calls: int) -> str:
@@ -122,20 +158,22 @@ def _named(argument: Argument, given: list[Encoded], names: dict[object, str]) -
 def _name(value: Encoded, given: list[Encoded], names: dict[object, str]) -> Encoded:
     """The value with every tensor and array in it by its number among the inputs; one tensor has one number."""
     kind = tag(value)
-    if kind in ("T", "N"):
+    if kind in (TENSOR, ARRAY):
         serial = value[6] if len(value) > 6 else len(given) + 0.5
         if serial not in names:
             names[serial] = f"given[{len(given)}]"
             given.append(value[:6])
         return ("$", names[serial])
-    if kind in ("L", "t") and _has_tensor(value):
-        items = [write_one(_name(v, given, names)) for v in value[1]]
-        return ("$", f"[{', '.join(items)}]" if kind == "L" else f"({', '.join(items)},)")
+    if kind in (LIST, TUPLE) and _has_tensor(value):
+        items = ", ".join(write_one(_name(item, given, names)) for item in value[1])
+        return ("$", f"[{items}]" if kind == LIST else f"({items},)")
     return value
 
 
 def _has_tensor(value: Encoded) -> bool:
-    return tag(value) in ("T", "N") or (tag(value) in ("L", "t") and any(map(_has_tensor, value[1])))
+    if tag(value) in (LIST, TUPLE):
+        return any(_has_tensor(item) for item in value[1])
+    return tag(value) in (TENSOR, ARRAY)
 
 
 def write_one(value: Encoded) -> str:
@@ -160,35 +198,44 @@ class Replayer:
 
     def make(self, calls: Mapping[int, Again], runtime: Runtime, *, zoom: bool = False) -> dict[int, Became]:
         """Make calls, by their number; one that kills its process is said to, and the others are made all the same."""
-        found: dict[int, Became] = {}
+        became: dict[int, Became] = {}
         for _ in range(_DEATHS):
-            left = {n: c for n, c in calls.items() if n not in found}
-            done = self._some(left, runtime, zoom) if left else {}
-            if not done:
+            left = {number: call for number, call in calls.items() if number not in became}
+            some = self._some(left, runtime, zoom) if left else {}
+            if not some:
                 break
-            found |= done
-        return found | {n: Became(CANNOT, "it was not made again") for n in calls if n not in found}
+            became |= some
+        never = Became(Remade.CANNOT, said="it was not made again")
+        return became | {number: never for number in calls if number not in became}
 
     def _some(self, calls: Mapping[int, Again], runtime: Runtime, zoom: bool) -> dict[int, Became]:
-        frames = [("replay", n, c.source, list(c.given), c.state, c.training) for n, c in calls.items()]
+        """Make calls in one process, as far as it comes."""
+        frames = [
+            ("replay", number, call.source, list(call.given), call.state, call.training)
+            for number, call in calls.items()
+        ]
         setting = replace(self._setting, timeout=self._setting.timeout + _EACH * len(calls))
         run = self._bench.replay(setting, runtime, frames, zoom=zoom)
-        in_flight, done = read(run.file)
-        found = dict(_became(done))
-        if (run.died or run.fate.timed_out) and in_flight:
-            how = "does not return" if run.fate.timed_out else run.fate.signal_name or f"exit status {run.fate.code}"
-            found[in_flight - 1] = Became(DIED, how)
-        return found
+        replays = load_replays(run.file)
+        became = {replayed.number: _became(replayed) for replayed in replays.done}
+        if run.cut_off and replays.in_flight is not None:
+            ended = run.fate.signal_name or f"exit status {run.fate.code}"
+            said = "does not return" if run.fate.timed_out else ended
+            became[replays.in_flight] = Became(Remade.DIED, said=said)
+        return became
 
 
-def _became(frames: Iterator[tuple[Encoded, ...]]) -> Iterator[tuple[int, Became]]:
-    ops: list[Op] = []
-    for frame in frames:
-        if frame[0] == "op":
-            ops.append(Op(frame[2], frame[3]))
-        elif frame[0] == "replayed":
-            yield frame[1], Became(frame[2], frame[3], tuple(ops))
-            ops = []
+def _became(replayed: Replayed) -> Became:
+    how = Remade(replayed.how)
+    match how:
+        case Remade.VALUE:
+            return Became(how, replayed.value, ops=replayed.ops)
+        case Remade.RAISE | Remade.UNPREPARED:
+            return Became(how, failure=failure_of(replayed.value), ops=replayed.ops)
+        case Remade.CANNOT | Remade.DIED:
+            return Became(how, said=str(replayed.value), ops=replayed.ops)
+        case _:
+            assert_never(how)
 
 
 # -- judging -----------------------------------------------------------------------------------------------------------
@@ -196,40 +243,47 @@ def _became(frames: Iterator[tuple[Encoded, ...]]) -> Iterator[tuple[int, Became
 
 def recorded(event: Event) -> Encoded:
     """What a call that is made again should give: its result, if it has one, and what it wrote."""
-    return ("L", [*([] if event.place.kind in "si" else [event.value]), *(v for _, v in event.written)])
+    written = [value for _, value in event.written]
+    gives_none = event.place.kind in (PlaceKind.SET_ITEM, PlaceKind.IN_PLACE)
+    return (LIST, written if gives_none else [event.value, *written])
 
 
 def disagrees(event: Event, became: Became) -> Difference | None:
     """How what became of a call differs from its recording; a difference of Python types or flags is none."""
-    if became.how == DIED:
-        return Difference("crash", True, _said(event), str(became.value))
-    if event.what != "call" or became.how in (RAISE, UNPREPARED):
-        raised = became.value["types"][0] if became.how in (RAISE, UNPREPARED) else ""
-        if event.what != "call" and raised == event.value["types"][0]:
-            return None
-        actual = f"raises {raised}: {became.value['message'][:200]}" if raised else "returns"
-        return Difference("exception", True, _said(event), actual)
-    draws = "r" in event.flags or "u" in event.flags or "k" in event.flags
+    if became.how is Remade.DIED:
+        return Difference("crash", True, _said(event), became.said)
+    if event.failure is not None or became.failure is not None:
+        return _raises_otherwise(event, became.failure)
+    by_chance = event.flags.by_chance or event.flags.made_layer
     want, got = _comparable(recorded(event), became.value)
-    found = difference(want, got, values=not draws)
-    return found if found is not None and found.hard else None
+    differs = difference(want, got, values=not by_chance)
+    return differs if differs is not None and differs.hard else None
+
+
+def _raises_otherwise(event: Event, raised: Failure | None) -> Difference | None:
+    """How the exceptions differ where one side raises at least."""
+    if raised is None:
+        return Difference("exception", True, _said(event), "returns")
+    if event.failure is not None and event.failure.type == raised.type:
+        return None
+    return Difference("exception", True, _said(event), f"raises {raised.type}: {raised.message[:_MESSAGE]}")
 
 
 def _comparable(want: Encoded, got: Encoded) -> tuple[Encoded, Encoded]:
     """An in-place call hands back its receiver, which stands among what was written too."""
     length = min(len(want[1]), len(got[1]))
-    return ("L", want[1][:length]), ("L", got[1][:length])
+    return (LIST, want[1][:length]), (LIST, got[1][:length])
 
 
 def _said(event: Event) -> str:
-    return "returns" if event.what == "call" else f"raises {event.value['types'][0]}"
+    return "returns" if event.failure is None else f"raises {event.failure.type}"
 
 
 def odd_one(ours: Sequence[Op], theirs: Sequence[Op]) -> Op | None:
     """The first operator of one side whose result none of the other side's gives."""
     for op in ours:
-        found = (difference(op.value, other.value) for other in theirs)
-        if all(d is not None and d.hard for d in found):
+        differences = [difference(op.value, other.value) for other in theirs]
+        if all(differs is not None and differs.hard for differs in differences):
             return op
     return None
 
@@ -263,8 +317,7 @@ class Judged:
         cannot: why it cannot be made alone; the rest is empty then.
         sides: by runtime, what became of it.
         differs: by runtime, how that differs from the recording.
-        verdict: ``cannot``, ``not reproduced`` (the runtime of the recording gives something else), ``operator``
-            (the other runtime differs on equal inputs), or ``inputs`` (it agrees: a difference in the program came in).
+        verdict: what that says of a difference.
     """
 
     number: int
@@ -272,4 +325,4 @@ class Judged:
     cannot: str
     sides: tuple[tuple[Runtime, Became], ...]
     differs: tuple[tuple[Runtime, Difference], ...]
-    verdict: str
+    verdict: Verdict

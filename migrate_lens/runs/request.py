@@ -1,4 +1,8 @@
-"""What a trace is asked to be of, the workers that it needs, and what came of it."""
+"""What a user asks for: what a trace is to be of, the workers that it needs, and what came of it.
+
+From a ``TraceRequest`` come the bench, a ``Setting`` (its scope and limits), and with its ``Steering`` the
+``RunRequest`` of each run (see ``runs.bench``).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from migrate_lens.model.report import Runtime
+from migrate_lens.model.target import TARGET
 from migrate_lens.model.trace import Trace
 from migrate_lens.runs.bench import Bench, Steering
 from migrate_lens.runs.tracer import Standing, Validation
@@ -24,8 +29,8 @@ class TraceRequest:
         folder: where a program that is no file is looked for.
         runtime: where it runs.
         torch_python: interpreter of the torch side.
-        paddle_python: interpreter of the Paddle side.
-        scope: where Paddle answers; empty means the program's own modules.
+        paddle_python: interpreter of the target's side.
+        scope: where the target answers; empty means the program's own modules.
         timeout: seconds that the run may take.
         steering: what is recorded, and done at chosen calls.
         like: a trace of the same program, whose random draws and parameters this run gets.
@@ -63,9 +68,9 @@ def workers(asked: TraceRequest, runtimes: Sequence[Runtime]) -> Iterator[Bench]
     with ExitStack() as stack:  # one that runs is ended also where the other cannot be started
         folder = tempfile.TemporaryDirectory(prefix="migrate-lens-", ignore_cleanup_errors=True)
         name = stack.enter_context(folder)
-        torch = paddle = None
+        torch = target = None
         if Runtime.TORCH in runtimes:
             torch = stack.enter_context(Worker(asked.torch_python, "torch"))
         if set(runtimes) - {Runtime.TORCH}:
-            paddle = stack.enter_context(Worker(asked.paddle_python, "paddle"))
-        yield Bench(torch, paddle, Path(name))
+            target = stack.enter_context(Worker(asked.paddle_python, TARGET.name))
+        yield Bench(torch, target, Path(name))

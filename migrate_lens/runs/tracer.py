@@ -18,9 +18,9 @@ from typing import Protocol
 from migrate_lens.compare.comparison import outcome_difference
 from migrate_lens.discovery.discover import discover
 from migrate_lens.model.report import Level, Library, Probe, Runtime
-from migrate_lens.model.trace import Ending, Trace
-from migrate_lens.runs.bench import Bench, Run, Setting, Steering
-from migrate_lens.runs.replay import CANNOT, UNPREPARED, Became, Replayer, alone, disagrees, replayable
+from migrate_lens.model.trace import Ending, PlaceKind, Stopped, Trace
+from migrate_lens.runs.bench import Bench, Heal, Healing, Run, RunRequest, Setting, Steering
+from migrate_lens.runs.replay import Became, Remade, Replayer, alone, disagrees, replayable
 
 _REASONS = 3
 
@@ -48,20 +48,28 @@ class Capability(StrEnum):
     SPARSE = "values of sparse tensors"
 
 
+class Claim(StrEnum):
+    """What a tracer says of something that it may be able to do."""
+
+    SUPPORTED = "supported"
+    UNSUPPORTED = "unsupported"
+    UNPROVEN = "unproven"
+
+
 @dataclass(frozen=True, slots=True)
 class Support:
     """Whether a tracer can do something.
 
     Attributes:
-        standing: ``supported``, ``unsupported`` or ``unproven``.
+        standing: what it says.
         code: of what is unsupported, the code of the limit that a user sees.
     """
 
-    standing: str
+    standing: Claim
     code: str = ""
 
 
-SUPPORTED, UNPROVEN = Support("supported"), Support("unproven")
+SUPPORTED, UNPROVEN = Support(Claim.SUPPORTED), Support(Claim.UNPROVEN)
 
 
 class Standing(StrEnum):
@@ -96,8 +104,12 @@ class Validation:
     @property
     def standing(self) -> Standing:
         """The worst of the checks; without any, a trace is unverified."""
-        found = {check.standing for check in self.checks}
-        return next((s for s in (Standing.WRONG, Standing.UNVERIFIED) if s in found or not found), Standing.VERIFIED)
+        standings = {check.standing for check in self.checks}
+        if Standing.WRONG in standings:
+            return Standing.WRONG
+        if Standing.UNVERIFIED in standings or not standings:
+            return Standing.UNVERIFIED
+        return Standing.VERIFIED
 
 
 class Seam(Protocol):
@@ -122,13 +134,20 @@ class Tracer:
     Args:
         bench: the workers.
         runtime: which.
-        scope: where Paddle answers.
+        scope: where the target answers.
         timeout: seconds that a run may take.
         backward: differentiate each program's result at its end.
     """
 
-    def __init__(self, bench: Bench, runtime: Runtime, scope: tuple[str, ...] = (), timeout: float = 600.0, *,
-                 backward: bool = False) -> None:  # fmt: skip
+    def __init__(
+        self,
+        bench: Bench,
+        runtime: Runtime,
+        scope: tuple[str, ...] = (),
+        timeout: float = 600.0,
+        *,
+        backward: bool = False,
+    ) -> None:
         self._bench = bench
         self._runtime = runtime
         self._scope = scope
@@ -152,9 +171,9 @@ class Tracer:
     def describe(self) -> Mapping[Capability, Support]:
         """What a tracer of this runtime can do; each claim has a passing cell in the conformance suite."""
         able = dict.fromkeys(Capability, SUPPORTED)
-        able[Capability.SPARSE] = Support("unsupported", "values-not-kept")
+        able[Capability.SPARSE] = Support(Claim.UNSUPPORTED, "values-not-kept")
         if self._runtime is not Runtime.TORCH:
-            # Paddle's compat layer has no torch.utils.data and no torch.sparse_coo_tensor to try these on.
+            # The target's compat layer has no torch.utils.data and no torch.sparse_coo_tensor to try these on.
             able[Capability.DATA_LOADER] = able[Capability.SPARSE] = UNPROVEN
         return able
 
@@ -162,9 +181,9 @@ class Tracer:
 
     def run(self, library: Library, probe: Probe, steering: Steering, like: Path | None = None) -> Run:
         """One recorded run; with ``like``, random draws and parameters get the values of that trace."""
-        return self._bench.run(
-            self._setting(library), self._runtime, probe, like=like, heal="draws" if like else "none", steering=steering
-        )  # fmt: skip
+        healing = None if like is None else Healing(like, Heal.DRAWS)
+        setting = self._setting(library)
+        return self._bench.run(RunRequest(setting, self._runtime, probe, healing=healing, steering=steering))
 
     def checked(self, library: Library, probe: Probe, trace: Trace) -> Validation:
         """All checks of a trace of a probe.
@@ -179,30 +198,31 @@ class Tracer:
         return Setting(library, dict.fromkeys(Runtime, ()), self._scope, self._timeout, backward=self._backward)
 
     def _plain(self, library: Library, probe: Probe) -> Run:
-        return self._bench.run(self._setting(library), self._runtime, probe, observe=False)
+        return self._bench.run(RunRequest(self._setting(library), self._runtime, probe, observe=False))
 
     def _outcome(self, library: Library, probe: Probe, trace: Trace) -> Check:
-        if trace.ending.how == "stopped":
+        if isinstance(trace.ending, Stopped):
             return Check("outcome", Standing.UNVERIFIED, "the program was stopped on its way")
         plain = self._plain(library, probe).trace.ending
-        found = outcome_difference(plain, trace.ending)
-        if found is None:
+        differs = outcome_difference(plain, trace.ending)
+        if differs is None:
             return Check("outcome", Standing.VERIFIED, "the same as when nothing is recorded")
         if outcome_difference(plain, self._plain(library, probe).trace.ending) is not None:
             return Check("outcome", Standing.UNVERIFIED, "the program ends otherwise each time that it runs")
-        return Check("outcome", Standing.WRONG, f"untraced: {found.expected}; traced: {found.actual}")
+        return Check("outcome", Standing.WRONG, f"untraced: {differs.expected}; traced: {differs.actual}")
 
     def _replay(self, library: Library, probe: Probe, trace: Trace) -> Check:
-        if trace.about.get("level") != Level.VALUES:
+        if trace.about.level is not Level.VALUES:
             again = self.run(library, probe, Steering(Level.VALUES)).trace
             if not _same_calls(trace, again):
                 return Check("replay", Standing.UNVERIFIED, "the program makes other calls each time that it runs")
             trace = again
-        wanted = [n for n, e in enumerate(trace.events, 1) if e.place.kind != "a"]
+        events = enumerate(trace.events, 1)
+        wanted = [number for number, event in events if event.place.kind is not PlaceKind.ATTRIBUTE]
         able, unable = replayable(trace, wanted)
         runtime = Runtime.TORCH if self._runtime is Runtime.TORCH else Runtime.TARGET_GLOBAL
-        done = Replayer(self._bench, alone(library)).make(able, runtime)
-        return _replay_check(trace, len(wanted), done, unable)
+        became = Replayer(self._bench, alone(library)).make(able, runtime)
+        return _replay_check(trace, len(wanted), became, unable)
 
     def _completeness(self, library: Library, probe: Probe, trace: Trace) -> Check:
         whole = self.run(library, probe, Steering(Level.STRUCTURE, zoom="all")).trace
@@ -211,12 +231,9 @@ class Tracer:
         if whole.apart:
             said = "the program does things in other threads or processes, which cannot be looked below"
             return Check("completeness", Standing.UNVERIFIED, said)
-        names = Counter(op.name for op in whole.loose)
-        total, below = (Counter(side) for side in whole.counted)
+        names = Counter(op.name for op in whole.loose) or Counter(whole.counted.total) - Counter(whole.counted.below)
         if not names:
-            names = total - below
-        if not names:
-            known = sum(len(e.ops) for e in whole.events)
+            known = sum(len(event.ops) for event in whole.events)
             return Check("completeness", Standing.VERIFIED, f"all {known} low-level operators ran below recorded calls")
         said = ", ".join(name for name, _ in names.most_common(_REASONS))
         return Check("completeness", Standing.UNVERIFIED, f"{names.total()} low-level operators ran below none: {said}")
@@ -231,20 +248,31 @@ def _same_calls(one: Trace, other: Trace) -> bool:
     return [(e.key, e.what) for e in one.events] == [(e.key, e.what) for e in other.events]
 
 
-def _replay_check(trace: Trace, wanted: int, done: Mapping[int, Became], unable: dict[int, str]) -> Check:
-    unable = unable | {n: b.reason for n, b in done.items() if b.how in (CANNOT, UNPREPARED)}
-    for number, became in sorted(done.items()):
-        found = disagrees(trace.events[number - 1], became) if number not in unable else None
-        if found is not None:
-            said = f"call {number} gives {found.actual} when made again, recorded was {found.expected}"
+def _replay_check(trace: Trace, wanted: int, became: Mapping[int, Became], unable: dict[int, str]) -> Check:
+    not_made = (Remade.CANNOT, Remade.UNPREPARED)
+    unable = unable | {number: call.reason for number, call in became.items() if call.how in not_made}
+    for number, call in sorted(became.items()):
+        differs = None if number in unable else disagrees(trace.events[number - 1], call)
+        if differs is not None:
+            said = f"call {number} gives {differs.actual} when made again, recorded was {differs.expected}"
             return Check("replay", Standing.WRONG, said)
     if not unable:
         return Check("replay", Standing.VERIFIED, f"{wanted} calls made again alone, each with the recorded result")
     reasons = Counter(unable.values()).most_common(_REASONS)
     said = "; ".join(f"{reason} ({times})" for reason, times in reasons)
-    return Check(
-        "replay", Standing.UNVERIFIED, f"{wanted - len(unable)} of {wanted} calls made again, all right; {said}"
-    )
+    made = f"{wanted - len(unable)} of {wanted} calls made again, all right"
+    return Check("replay", Standing.UNVERIFIED, f"{made}; {said}")
 
 
-__all__ = ["SUPPORTED", "UNPROVEN", "Capability", "Check", "Seam", "Standing", "Support", "Tracer", "Validation"]
+__all__ = [
+    "SUPPORTED",
+    "UNPROVEN",
+    "Capability",
+    "Check",
+    "Claim",
+    "Seam",
+    "Standing",
+    "Support",
+    "Tracer",
+    "Validation",
+]

@@ -7,9 +7,10 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from migrate_lens.model.errors import RuntimeUnavailable
 from migrate_lens.model.report import Environment
@@ -17,6 +18,23 @@ from migrate_lens.shipped import PACKAGE
 
 _BOOT = PACKAGE / "worker" / "run" / "boot.py"
 _PACKAGE = {"torch": "torch==2.13.0", "paddle": "paddlepaddle==3.3.1"}
+
+
+class _Message(TypedDict, total=False):
+    """What a worker says: who it is, why it cannot start, or how a job ended; one JSON object a line."""
+
+    python: str
+    executable: str
+    version: str
+    commit: str
+    device: str
+    error: str
+    message: str
+    kind: str
+    code: int
+    timed_out: bool
+    seconds: float
+    rss_kb: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +64,8 @@ class Worker:
 
     Args:
         python: the interpreter.
-        family: ``torch`` or ``paddle``.
-        keep_torch: leave real torch visible in a Paddle worker.
+        family: the framework: ``torch``, or the name of the target.
+        keep_torch: leave real torch visible in a worker of the target's.
     """
 
     def __init__(self, python: Path, family: str, *, keep_torch: bool = False) -> None:
@@ -57,9 +75,13 @@ class Worker:
         command = [str(python), str(_BOOT), family, "keep" if keep_torch else "hide"]
         try:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                env=_environment(), start_new_session=True,
-            )  # fmt: skip
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=_environment(),
+                start_new_session=True,
+            )
         except OSError as error:
             raise RuntimeUnavailable(
                 f"cannot start {python}: {error.strerror}", f"give an interpreter with --{family}-python"
@@ -94,18 +116,21 @@ class Worker:
             line["python"], line["executable"], self.family, line["version"], line["commit"], line["device"]
         )
 
-    def _complaint(self, line: dict[str, str]) -> tuple[str, str]:
+    def _complaint(self, line: _Message) -> tuple[str, str]:
+        """What is wrong, and what to do about it."""
         option = f"--{self.family}-python"
-        if line["kind"] == "missing":
-            remedy = f"{self.python} -m pip install {_PACKAGE[self.family]} numpy, or give {option}"
-            return f"{self.python} has no usable {self.family} ({line['error']})", remedy
-        if line["kind"] == "no_compat":
-            return line["error"].partition(": ")[2].strip(
-                "'\""
-            ), f"install {_PACKAGE['paddle']} or newer, or give {option}"
-        return f"importing {self.family} failed in {self.python}: {line['error']}", f"repair it, or give {option}"
+        package = _PACKAGE[self.family]
+        error = line["error"]
+        match line["kind"]:
+            case "missing":
+                remedy = f"{self.python} -m pip install {package} numpy, or give {option}"
+                return f"{self.python} has no usable {self.family} ({error})", remedy
+            case "no_compat":
+                return line["message"], f"install {package} or newer, or give {option}"
+            case _:
+                return f"importing {self.family} failed in {self.python}: {error}", f"repair it, or give {option}"
 
-    def run(self, job: dict[str, Any]) -> Fate:
+    def run(self, job: Mapping[str, object]) -> Fate:
         """Run one job to its end.
 
         Raises:
@@ -122,12 +147,12 @@ class Worker:
             raise RuntimeUnavailable(f"the {self.family} worker ended unexpectedly", "run the command again")
         return Fate(answer["code"], answer["timed_out"], answer["seconds"], answer["rss_kb"])
 
-    def _read(self) -> dict[str, Any] | None:
+    def _read(self) -> _Message | None:
         """The next message, None at the end; what an interpreter prints as it starts is passed over."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             with contextlib.suppress(ValueError):
-                message = json.loads(line)
+                message: _Message = json.loads(line)
                 if isinstance(message, dict) and line.endswith(b"\n"):
                     return message
         return None

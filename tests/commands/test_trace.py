@@ -16,7 +16,7 @@ from migrate_lens.cli.app import main
 from migrate_lens.compare.comparison import compare
 from migrate_lens.discovery.discover import discover
 from migrate_lens.model.report import Level, Runtime
-from migrate_lens.runs.bench import Bench, Setting, Steering
+from migrate_lens.runs.bench import Bench, RunRequest, Setting, Steering
 from migrate_lens.runs.store import load
 from migrate_lens.runs.worker import Worker
 
@@ -153,8 +153,9 @@ def test_a_trace_of_values_streams_to_disk_and_does_not_fill_the_memory(tmp_path
     setting = Setting(library, dict.fromkeys(Runtime, ()), (), 120.0)
     with Worker(python, "torch") as torch:
         bench = Bench(torch, None, tmp_path)
-        plain = bench.run(setting, Runtime.TORCH, library.probes[0], observe=False)
-        whole = bench.run(setting, Runtime.TORCH, library.probes[0], steering=Steering(Level.VALUES))
+        request = RunRequest(setting, Runtime.TORCH, library.probes[0])
+        plain = bench.run(replace(request, observe=False))
+        whole = bench.run(replace(request, steering=Steering(Level.VALUES)))
     assert whole.file.stat().st_size > 400 << 20
     assert len(whole.trace.events) == 402
     assert whole.fate.rss_kb - plain.fate.rss_kb < 100 << 10

@@ -13,7 +13,7 @@ from sample_events import call, handed, place, trace
 
 from migrate_lens.compare.align import counts, pairs
 from migrate_lens.compare.divergences import divergences
-from migrate_lens.model.trace import Event
+from migrate_lens.model.trace import Event, PlaceKind
 
 PLACES = [place(line) for line in range(1, 501)]
 
@@ -111,7 +111,7 @@ def test_what_a_stand_in_answered_is_reached_and_not_aligned() -> None:
 def test_visits_parts_and_kinds_are_told_apart() -> None:
     at = place(1)
     events = [
-        call(at, 1), call(at, 2, visit=2), call(at, 3, part="0"), call(replace(at, kind="o"), 4),
+        call(at, 1), call(at, 2, visit=2), call(at, 3, part="0"), call(replace(at, kind=PlaceKind.OPERATOR), 4),
         call(replace(at, end_column=99), 5), call(replace(at, module="m"), 6),
     ]  # fmt: skip
     both = trace(events)

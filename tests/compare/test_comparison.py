@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from migrate_lens import api
 from migrate_lens.compare.comparison import compare
 from migrate_lens.model.report import Symptom
-from migrate_lens.model.trace import Event, Trace
+from migrate_lens.model.trace import Event, EventKind, Failure, Trace
 from migrate_lens.model.value import Encoded, tag
 
 PROGRAM = """
@@ -80,15 +80,15 @@ def _other(value: Encoded) -> Encoded:
 @given(st.data())
 @settings(max_examples=40)
 def test_one_planted_edit_of_a_trace_gives_exactly_one_divergence(known: Trace, data: st.DataObject) -> None:
-    able = [n for n, e in enumerate(known.events) if tag(e.value) == "T" and e.what == "call" and "r" not in e.flags]
+    able = [n for n, e in enumerate(known.events) if tag(e.value) == "T" and e.what == "call" and not e.flags.drew]
     at = data.draw(st.sampled_from(able))
     event: Event = known.events[at]
     edits: dict[str, tuple[dict[str, Any], Symptom]] = {
         "value": ({"value": _other(event.value)}, Symptom.VALUE),
         "dtype": ({"value": (event.value[0], "int32", *event.value[2:])}, Symptom.DTYPE),
         "shape": ({"value": (*event.value[:2], (*event.value[2], 1), *event.value[3:])}, Symptom.SHAPE),
-        "raise": ({"what": "raise", "value": _failure()}, Symptom.EXCEPTION),
-        "absent": ({"what": "absent", "value": _failure()}, Symptom.MISSING_API),
+        "raise": ({"what": EventKind.RAISE, "value": None, "failure": _FAILURE}, Symptom.EXCEPTION),
+        "absent": ({"what": EventKind.ABSENT, "value": None, "failure": _FAILURE}, Symptom.MISSING_API),
     }
     changes, symptom = edits[data.draw(st.sampled_from(sorted(edits)))]
     found = compare(known, _changed(known, at, **changes))
@@ -96,11 +96,7 @@ def test_one_planted_edit_of_a_trace_gives_exactly_one_divergence(known: Trace, 
     assert not found.same
 
 
-def _failure() -> dict[str, Any]:
-    return {
-        "types": ["ValueError", "Exception"], "message": "no", "where": "", "argument": "", "missing": "",
-        "causes": [], "callee": "", "proxied": False, "through": False, "on_object": False,
-    }  # fmt: skip
+_FAILURE = Failure(("ValueError", "Exception"), "no")
 
 
 @pytest.mark.real

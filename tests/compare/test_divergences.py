@@ -14,7 +14,7 @@ from migrate_lens.compare.findings import collect, facts_of, first_divergence, n
 from migrate_lens.compare.gradients import culprit
 from migrate_lens.compare.outcome import disagreement, ending_said
 from migrate_lens.model.report import Library, Site, Stage, Symptom
-from migrate_lens.model.trace import Ending, Event, Frame
+from migrate_lens.model.trace import Died, Ending, Event, Frame
 from migrate_lens.model.value import Difference
 
 LIBRARY = Library(Path("/lib"), "script", Path("/lib/script.py"), Path("/lib"), (), (), None, (), (), "found")
@@ -169,7 +169,7 @@ BOOM = ended("raised", failure("KeyError"))
 @pytest.mark.parametrize(
     ("want", "got", "aspect"),
     [
-        (ended(), Ending("died", None), "crash"),
+        (ended(), Died(), "crash"),
         (ended(), BOOM, "exception"),
         (ended(value=T), ended(value=U), "value"),
         (ended(value=T), ended(value=tensor(1.0, 2.0)), "shape"),
@@ -212,7 +212,7 @@ def test_outcomes_that_agree(want: Ending, got: Ending) -> None:
         (ended(value=1), "finishes with 1"),
         (ended("parts", {"a": "passed", "b": "failed"}), "b: failed"),
         (ended("parts", {"a": "passed"}), "finishes"),
-        (Ending("died", None), "dies"),
+        (Died(), "dies"),
     ],
 )
 def test_what_is_said_of_an_ending(ending: Ending, said: str) -> None:
@@ -253,7 +253,7 @@ def test_an_outcome_that_nothing_explains_names_the_last_call() -> None:
 
 
 def test_a_death_outside_any_call_is_a_crash() -> None:
-    got = trace([call(1, T)], Ending("died", None))
+    got = trace([call(1, T)], Died())
     differs = disagreement(ended(), got.ending)
     assert differs is not None
     (found,) = blame(trace([call(1, T)]), got, differs, Stage.RUN, LIBRARY)
@@ -268,10 +268,10 @@ def test_an_empty_trace_is_blamed_on_the_program() -> None:
 def test_the_row_of_the_migration_guide() -> None:
     want, got = trace([call(1, 1), call(2, T)]), trace([call(1, 2), call(2, U)])
     found = list(divergences(want, got))
-    row = first_divergence(want, got, found, "")
+    row = first_divergence(got, found, "")
     assert row.torch_path == "torch.f (f2())"
     assert row.conclusion == "value in torch.f"
-    dead = first_divergence(want, trace([], Ending("died", None)), found, "f()")
+    dead = first_divergence(trace([], Died()), found, "f()")
     assert (dead.torch_path, dead.observed) == ("f()", "dies")
 
 

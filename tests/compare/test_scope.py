@@ -12,16 +12,17 @@ from migrate_lens.commands import diagnose as pipeline
 from migrate_lens.compare.scope import leaks
 from migrate_lens.discovery.discover import discover
 from migrate_lens.model.report import Decision, Stage, Symptom
-from migrate_lens.model.trace import Ending, Place, Trace
+from migrate_lens.model.trace import Answer, Answerer, Finished, Place, PlaceKind, Trace
 
 pytestmark = pytest.mark.real
 
 
 def _trace(*answers: tuple[str, str]) -> Trace:
     places = [
-        (Place(module, f"/lib/{module}.py", 3, 0, 3, 12, "p", (), "import torch"), who) for module, who in answers
+        Answer(Place(module, f"/lib/{module}.py", 3, 0, 3, 12, PlaceKind.IMPORT, (), "import torch"), Answerer(who))
+        for module, who in answers
     ]
-    return Trace((), Ending("finished", None), None, (), {}, (), (), tuple(places), (), {})
+    return Trace((), Finished(), None, (), {}, (), (), tuple(places), (), {})
 
 
 @pytest.mark.parametrize(

@@ -52,3 +52,13 @@ def test_what_is_luck_is_held_against_paddle_by_shape_and_dtype() -> None:
     assert found.symptom == "shape"
     shapes = luck(trace([call(1, T)]), trace([call(1, tensor(1.0, 2.0))]))
     assert list(divergences(trace([call(1, T)]), trace([call(1, tensor())]), shapes.events)) == []
+
+
+def test_a_part_that_passes_under_torch_by_luck_says_nothing() -> None:
+    first = ended("parts", {"lucky": "passed", "steady": "passed"})
+    second = ended("parts", {"lucky": "failed", "steady": "passed"})
+    own = luck(trace([], first), trace([], second))
+    assert "the program's result" in own.notes()[0]
+    want = own.of_outcome(second)
+    assert disagreement(want, own.of_outcome(ended("parts", {"lucky": "passed", "steady": "passed"}))) is None
+    assert disagreement(want, own.of_outcome(ended("parts", {"lucky": "failed", "steady": "failed"}))) is not None

@@ -14,8 +14,9 @@ from sample_events import call, ended, failed, place, tensor
 
 from migrate_lens.classify import classify
 from migrate_lens.diagnosis.investigate import Investigation, baseline, investigate
-from migrate_lens.model.report import Library, Outcome, Probe, ProbeKind, Runtime, Stage
-from migrate_lens.runs.bench import Setting
+from migrate_lens.diagnosis.subject import Baseline, Subject
+from migrate_lens.model.report import Library, Outcome, Probe, ProbeKind, Runtime, Stage, StageResult
+from migrate_lens.runs.bench import RunRequest, Setting
 
 LIBRARY = Library(Path("/lib"), "script", Path("/lib/script.py"), Path("/lib"), (), (), None, (), (), "found")
 SETTING = Setting(LIBRARY, dict.fromkeys(Runtime, ()), (), 10.0)
@@ -24,9 +25,8 @@ T, U = tensor(1.0), tensor(2.0)
 
 
 def investigated(world: World, folder: Path, *, stop_at_first: bool = False) -> Investigation:
-    bench = FakeBench(world, folder)
-    base, _, observed = baseline(bench, SETTING, Stage.RUN, PROBE)
-    return investigate(bench, SETTING, Stage.RUN, PROBE, base, observed, lambda _: None, stop_at_first=stop_at_first)
+    subject = Subject(FakeBench(world, folder), SETTING, Stage.RUN, PROBE)
+    return investigate(subject, baseline(subject), lambda _: None, stop_at_first=stop_at_first)
 
 
 def named(done: Investigation) -> list[str]:
@@ -162,8 +162,10 @@ def test_a_missing_module_is_known_as_one(tmp_path: Path) -> None:
 
 def test_a_program_that_cannot_be_observed_is_compared_by_its_outcome(tmp_path: Path) -> None:
     bench = FakeBench(World([hard(1, "a")], lambda left: len(left)), tmp_path)
-    base = bench.run(SETTING, Runtime.TORCH, PROBE)
-    done = investigate(bench, SETTING, Stage.RUN, PROBE, base, False, lambda _: None, stop_at_first=False)
+    run = bench.run(RunRequest(SETTING, Runtime.TORCH, PROBE))
+    base = Baseline(run, StageResult(Runtime.TORCH, Stage.RUN, PROBE.spec, Outcome.PASSED, 0.0), observed=False)
+    subject = Subject(bench, SETTING, Stage.RUN, PROBE)
+    done = investigate(subject, base, lambda _: None, stop_at_first=False)
     assert len(done.findings) == 1
     assert done.summary is not None
     assert done.summary.note.startswith("not observed")
@@ -171,7 +173,7 @@ def test_a_program_that_cannot_be_observed_is_compared_by_its_outcome(tmp_path: 
 
 def test_a_baseline_that_fails_is_tried_untouched(tmp_path: Path) -> None:
     world = World([SAME], torch_ends=ended("exited", 2))
-    run, result, observed = baseline(FakeBench(world, tmp_path), SETTING, Stage.RUN, PROBE)
-    assert (result.outcome, result.detail, observed) == (Outcome.FAILED, "exits with 2", False)
+    base = baseline(Subject(FakeBench(world, tmp_path), SETTING, Stage.RUN, PROBE))
+    assert (base.result.outcome, base.result.detail, base.observed) == (Outcome.FAILED, "exits with 2", False)
     assert len(world.runs) == 2
-    assert run.trace.ending.value == 2
+    assert base.run.trace.ending.value == 2

@@ -13,8 +13,10 @@ from migrate_lens.classify import classify
 from migrate_lens.compare.divergences import divergences
 from migrate_lens.compare.findings import node_name
 from migrate_lens.diagnosis.investigate import baseline, investigate
+from migrate_lens.diagnosis.subject import Subject
 from migrate_lens.model.report import Outcome, Probe, ProbeKind, Runtime, Stage
 from migrate_lens.runs import bench as bench_module
+from migrate_lens.runs.bench import RunRequest
 
 pytestmark = pytest.mark.real
 
@@ -336,10 +338,11 @@ PLAIN = "def one():\n    return 1\n"
 def test_a_scope_that_is_too_small_is_told_from_a_gap(lab: Lab) -> None:
     library = replace(lab.library("x = 1", helper="import torch\nx = torch.ones(1)\n"), packages=("helper",))
     setting, probe = lab.setting(library), Probe(ProbeKind.IMPORTS, "imports", None, ("helper",))
-    base, _, observed = baseline(lab.bench, setting, Stage.RUN, probe)
-    natural = lab.bench.run(setting, Runtime.TARGET, probe)
+    subject = Subject(lab.bench, setting, Stage.RUN, probe)
+    base = baseline(subject)
+    natural = lab.bench.run(RunRequest(setting, Runtime.TARGET, probe))
     assert natural.trace.ending.value["helper"].startswith("ModuleNotFoundError")
-    done = investigate(lab.bench, setting, Stage.RUN, probe, base, observed, lambda _: None, stop_at_first=False)
+    done = investigate(subject, base, lambda _: None, stop_at_first=False)
     assert [(str(f.key.symptom), f.key.api) for f in done.findings][:1] == [("scope", "paddle.enable_compat")]
     assert classify(done.findings)[0].decision == "narrow_scope"
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from migrate_lens.diagnosis.kernels.judge import CONSTRUCT, OWN, SAME, Record, Told, judge, read_log
-from migrate_lens.diagnosis.kernels.mark import Mark, marked, marks
-from migrate_lens.diagnosis.kernels.rebuild import HEADER
+from migrate_lens.diagnosis.kernels.call_log import Record, read_log
+from migrate_lens.diagnosis.kernels.call_marks import Mark, marked, marks
+from migrate_lens.diagnosis.kernels.marked_build import MARKING
+from migrate_lens.diagnosis.kernels.parting import Told, WhereApart, find_parting
 
 
 def found(text: str, *, known: str = "") -> list[tuple[str, str]]:
@@ -145,8 +146,7 @@ def logged(folder: Path, marks_of_it: tuple[Mark, ...], *macros: str) -> Path:
     (folder / "framework.h").write_text(FRAMEWORK)
     (folder / "a.cc").write_text(marked(KERNEL, enumerate(marks_of_it, 1)))
     program, log = folder / "program", folder / "log"
-    include = ["-include", str(HEADER)]
-    command = ["g++", "-std=c++17", "-O0", *include, *macros, str(folder / "a.cc"), "-o", str(program)]
+    command = ["g++", "-std=c++17", "-O0", *MARKING, *macros, str(folder / "a.cc"), "-o", str(program)]
     subprocess.run(command, check=True)
     log.write_text('["@",1,1,""]\n')
     subprocess.run([str(program)], env=os.environ | {"MIGRATE_LENS_KERNEL_LOG": str(log)}, check=True)
@@ -165,11 +165,11 @@ def test_a_marked_program_does_the_same_and_says_where_two_builds_go_apart(tmp_p
             ("-DINDEX=0", "-DFACTOR=2", "-DTHROWS=1"),
         ])
     )  # fmt: skip
-    assert judge(base, same, told).how == SAME
+    assert find_parting(base, same, told).how == WhereApart.SAME
 
     def blamed(got: tuple[Record, ...]) -> list[str]:
-        verdict = judge(base, got, told)
-        assert verdict.how == CONSTRUCT
+        verdict = find_parting(base, got, told)
+        assert verdict.how == WhereApart.CONSTRUCT
         return [made[b.mark - 1].name for b in verdict.blames]
 
     assert blamed(other)[0] == "twice"
@@ -186,4 +186,4 @@ def test_what_the_library_itself_computes_is_not_blamed_on_a_call(tmp_path: Path
     usual = ("-DINDEX=0", "-DFACTOR=2", "-DTHROWS=0")
     base = read_log(logged(tmp_path / "a", made, *usual))[1, 1, ""]
     other = [replace(r, values=("other",)) if made[r.mark - 1].name == "twice" and r.sign == ">" else r for r in base]
-    assert judge(base, other, told).how == OWN
+    assert find_parting(base, other, told).how == WhereApart.OWN

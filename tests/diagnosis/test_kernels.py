@@ -8,24 +8,17 @@ from typing import Any
 
 import pytest
 
-from migrate_lens.diagnosis.kernels.judge import (
-    ARGUMENTS,
-    CONSTRUCT,
-    NOT_ENTERED,
-    OWN,
-    SAME,
-    Record,
-    Told,
-    judge,
-    read_log,
-)
-from migrate_lens.diagnosis.kernels.mark import Mark
-from migrate_lens.diagnosis.kernels.pin import name_of, registration
+from migrate_lens.diagnosis.kernels.call_log import Record, read_log
+from migrate_lens.diagnosis.kernels.call_marks import Mark, MarkKind
+from migrate_lens.diagnosis.kernels.construct_at_fault import name_of, registration
+from migrate_lens.diagnosis.kernels.parting import Told, WhereApart, find_parting
 from migrate_lens.model.report import Outcome, Runtime, Site, Stage, StageResult
 from migrate_lens.native.build import BuildRun
 from migrate_lens.native.casters import declared_for_others, lacks_caster
 from migrate_lens.native.compiler import CompilerCall
 
+CONSTRUCT, NOT_ENTERED, ARGUMENTS = WhereApart.CONSTRUCT, WhereApart.NOT_ENTERED, WhereApart.ARGUMENTS
+OWN, SAME = WhereApart.OWN, WhereApart.SAME
 # 1 enters the kernel, 2 and 3 are calls, 4 is a call whose inputs are not all told, 5 is random, 9 returns.
 TOLD = {n: Told(n != 4, n == 5, n not in (1, 9)) for n in range(1, 10)}
 
@@ -80,7 +73,7 @@ PAIR, APART = (tensor("float32", "00" * 8, (stride,), 2) for stride in (1, 2))
 def test_where_two_runs_of_a_kernel_go_apart(
     want: list[list[Any]], got: list[list[Any]], how: str, blamed: list[int], tmp_path: Path
 ) -> None:
-    verdict = judge(log(tmp_path, *want), log(tmp_path, *got) if got else (), TOLD)
+    verdict = find_parting(log(tmp_path, *want), log(tmp_path, *got) if got else (), TOLD)
     assert (verdict.how, [blame.mark for blame in verdict.blames]) == (how, blamed)
 
 
@@ -90,7 +83,7 @@ def test_a_dtype_that_differs_is_a_matter_of_dtypes(tmp_path: Path) -> None:
         (["t", [["D", "int64"], ["V", "cpu"]]], ["t", [["D", "bool"], ["V", "cpu"]]]),
     ]
     for one, other in pairs:
-        verdict = judge(log(tmp_path, ENTRY, *called(2, one)), log(tmp_path, ENTRY, *called(2, other)), TOLD)
+        verdict = find_parting(log(tmp_path, ENTRY, *called(2, one)), log(tmp_path, ENTRY, *called(2, other)), TOLD)
         assert [blame.differs.aspect for blame in verdict.blames if blame.differs] == ["dtype"]
 
 
@@ -114,7 +107,7 @@ def test_a_log_that_a_crash_cut_off_is_read_up_to_there(tmp_path: Path) -> None:
     ],
 )
 def test_a_call_is_named_as_torch_documents_it(kind: str, name: str, receiver: str, generic: bool, api: str) -> None:
-    assert name_of(Mark(kind, name, "a.cc", 1, generic, True, 0, 1), receiver)[0] == api
+    assert name_of(Mark(MarkKind(kind), name, "a.cc", 1, generic, True, 0, 1), receiver)[0] == api
 
 
 def test_a_method_of_a_class_is_named_by_the_form_of_its_registration(tmp_path: Path) -> None:

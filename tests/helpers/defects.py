@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from migrate_lens.model.trace import Ending, Event, Trace
+from migrate_lens.model.trace import Ending, Event, EventKind, Finished, Flags, Trace
 from migrate_lens.model.value import Encoded, tag
 from migrate_lens.runs.bench import Steering
 from migrate_lens.runs.tracer import Capability, Seam, Support, Validation
@@ -55,14 +55,8 @@ def _wrong_value(value: Encoded) -> Encoded:
     return (*value[:3], b"\0" * len(value[3]), *value[4:]) if isinstance(value[3], bytes) else value
 
 
-def _without(letters: str) -> Callable[[Trace], Trace]:
-    def changed(event: Event) -> Event:
-        flags = event.flags
-        for mark in ("=0;", "=1;") if letters == "=" else (letters,):
-            flags = flags.replace(mark, "")
-        return replace(event, flags=flags)
-
-    return each(changed)
+def _flagged(change: Callable[[Flags], Flags]) -> Callable[[Trace], Trace]:
+    return each(lambda event: replace(event, flags=change(event.flags)))
 
 
 def _swapped(event: Event) -> Event:
@@ -78,11 +72,11 @@ def _renamed(event: Event) -> Event:
 
 
 def _as_call(event: Event) -> Event:
-    return replace(event, what="call", value=None) if event.what in ("raise", "absent") else event
+    return event if event.failure is None else replace(event, what=EventKind.CALL, failure=None)
 
 
 def _outcome(trace: Trace) -> Trace:
-    return replace(trace, ending=replace(trace.ending, value=None, has_value=False))
+    return replace(trace, ending=Finished())
 
 
 def _of_versions(event: Event) -> Event:
@@ -111,10 +105,10 @@ DEFECTS: dict[str, tuple[Callable[[Trace], Trace], Capability]] = {
     "a lost requires_grad": (tensors_of(lambda v: (*v[:5], False)), Capability.BACKWARD),
     "a lost write": (each(lambda e: replace(e, written=())), Capability.IN_PLACE),
     "a stale version": (each(_of_versions), Capability.IN_PLACE),
-    "a stale alias": (_without("v"), Capability.ALIASING),
-    "an invented alias": (each(lambda e: replace(e, flags=e.flags + "v")), Capability.ALIASING),
-    "a receiver taken for a new tensor": (_without("="), Capability.IN_PLACE),
-    "a draw taken for a value": (_without("r"), Capability.RANDOMNESS),
+    "a stale alias": (_flagged(lambda flags: replace(flags, shares_memory=False)), Capability.ALIASING),
+    "an invented alias": (_flagged(lambda flags: replace(flags, shares_memory=True)), Capability.ALIASING),
+    "a receiver taken for a new tensor": (_flagged(lambda flags: replace(flags, argument=None)), Capability.IN_PLACE),
+    "a draw taken for a value": (_flagged(lambda flags: replace(flags, drew=False)), Capability.RANDOMNESS),
     "a lost constant": (lambda t: replace(t, values={}), Capability.CONSTANTS),
     "a lost layer": (each(lambda e: replace(e, state=None)), Capability.LAYERS),
     "a lost visit": (each(lambda e: replace(e, visit=1)), Capability.CONTROL_FLOW),
@@ -122,7 +116,7 @@ DEFECTS: dict[str, tuple[Callable[[Trace], Trace], Capability]] = {
     "a lost hook": (_dropped("torch.sum"), Capability.HOOKS),
     "a lost thread": (lambda t: replace(t, events=t.events[:3]), Capability.THREADS),
     "a substitution passed over": (each(lambda e: replace(e, healed="")), Capability.INTERVENTION),
-    "a stop passed over": (lambda t: replace(t, ending=Ending("finished", None)), Capability.INTERVENTION),
+    "a stop passed over": (lambda t: replace(t, ending=Finished()), Capability.INTERVENTION),
     "calls lost in a crash": (lambda t: replace(t, events=t.events[:-1]), Capability.STREAMING),
     "values where none are wanted": (tensors_of(_leaky), Capability.STRUCTURE),
     "lost operators": (each(lambda e: replace(e, ops=())), Capability.LOW_LEVEL),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from migrate_lens.model.trace import Ending
+from migrate_lens.model.trace import Failure, Finished, Raised
 from migrate_lens.model.value import Encoded
 from migrate_lens.remedies.lab import Side, Trial
 
@@ -20,12 +20,11 @@ def tensor(values: Any, dtype: str = "float32", *, grad: bool = False) -> Encode
 
 
 def finished(value: Encoded = None) -> Side:
-    return Side(Ending("finished", value, True))
+    return Side(Finished(value, True))
 
 
 def raised(kind: str, message: str = "", where: str = "paddle/tensor/math.py:7 add", missing: str = "") -> Side:
-    failure = {"types": [kind, "Exception"], "message": message, "where": where, "missing": missing}
-    return Side(Ending("raised", failure))
+    return Side(Raised(Failure((kind, "Exception"), message, where, missing=missing)))
 
 
 @dataclass

@@ -11,9 +11,9 @@ from sample_events import ended, failure, handed_at, trace
 
 from migrate_lens.compare.divergences import guarded
 from migrate_lens.compare.findings import node_name
-from migrate_lens.model.report import Environment, Probe, Runtime
-from migrate_lens.model.trace import Ending, Event, Trace
-from migrate_lens.runs.bench import Bench, Run, Setting, Steering
+from migrate_lens.model.report import Environment, Runtime
+from migrate_lens.model.trace import Died, Ending, Event, Trace
+from migrate_lens.runs.bench import Bench, NameKind, Run, RunRequest, Setting
 from migrate_lens.runs.worker import Fate, Worker
 
 
@@ -63,14 +63,14 @@ class World:
                 continue
             if step.dies is not None:
                 fate = Fate(-(step.dies or 9), step.dies == 0, 0.01, 1000)
-                return trace(events, Ending("died", None), in_flight=step.torch.place), fate
+                return trace(events, Died(), in_flight=step.torch.place), fate
             if step.paddle is None:
                 events.append(step.torch)
                 continue
             healed = "differs" if heal == "all" and name not in spare else ""
             events.append(replace(step.paddle, healed=healed))
-            if not healed and step.paddle.what != "call" and not guarded(step.paddle):
-                return trace(events, ended("raised", step.paddle.value)), Fate(0, False, 0.01, 1000)
+            if not healed and step.paddle.failure is not None and not guarded(step.paddle):
+                return trace(events, ended("raised", step.paddle.failure)), Fate(0, False, 0.01, 1000)
             if not healed:
                 left.add(step.torch.api)
         value = self.outcome(frozenset(left))
@@ -85,12 +85,11 @@ class FakeBench(Bench):
         self.world = world
         self._folder = folder
 
-    def run(self, setting: Setting, runtime: Runtime, probe: Probe, *, reference: Run | None = None, heal: str = "none",
-            spare: Sequence[str] = (), skip: Sequence[str] = (), copy: Sequence[str] = (), observe: bool = True,
-            hashable: bool = False, gradients: bool = False, values: bool = False, kernel_log: Path | None = None,
-            steering: Steering | None = None, like: Path | None = None) -> Run:  # fmt: skip
+    def run(self, request: RunRequest) -> Run:
         """Run the program in a made-up runtime."""
-        self.world.runs.append((str(runtime), heal, tuple(spare), tuple(skip)))
+        runtime, healing = request.runtime, request.healing
+        heal, spare, skip = (healing.heal, healing.spare, healing.skip) if healing else ("none", (), ())
+        self.world.runs.append((str(runtime), heal, spare, skip))
         same = runtime is Runtime.TORCH or (runtime is Runtime.TARGET_GLOBAL and self.world.everywhere)
         done, fate = self.world.torch() if same else self.world.paddle(heal, spare, skip)
         file = self._folder / "empty.trace"
@@ -101,11 +100,12 @@ class FakeBench(Bench):
         """Nothing becomes of calls that are made alone in a made-up runtime."""
         file = self._folder / "empty.trace"
         file.touch()
-        return Run(runtime, trace([], Ending("died", None)), file, Fate(1, False, 0.01, 1000), "")
+        return Run(runtime, trace([], Died()), file, Fate(1, False, 0.01, 1000), "")
 
-    def ask(self, setting: Setting, runtime: Runtime, names: Sequence[str]) -> dict[str, str]:
+    def ask(self, setting: Setting, runtime: Runtime, names: Sequence[str]) -> dict[str, NameKind]:
         """What the world knows about names: all of it under torch, nothing under Paddle."""
-        return {name: self.world.kinds.get(name, "function") if runtime is Runtime.TORCH else "" for name in names}
+        kinds = self.world.kinds if runtime is Runtime.TORCH else dict.fromkeys(names, "")
+        return {name: NameKind(kinds.get(name, "function")) for name in names}
 
 
 class FakeWorker(Worker):

@@ -13,9 +13,10 @@ import pytest
 
 from migrate_lens.classify import classify
 from migrate_lens.diagnosis.investigate import Investigation, baseline, investigate
+from migrate_lens.diagnosis.subject import Subject
 from migrate_lens.discovery.discover import discover
 from migrate_lens.model.report import Gap, Library, Probe, ProbeKind, Runtime, Stage, StageResult
-from migrate_lens.runs.bench import Bench, Run, Setting
+from migrate_lens.runs.bench import Bench, Heal, Healing, Run, RunRequest, Setting
 from migrate_lens.runs.worker import Worker
 
 
@@ -70,19 +71,18 @@ class Lab:
     def run(self, source: str, runtime: Runtime = Runtime.TORCH, *, timeout: float = 60.0, **others: str) -> Run:
         """One run of a script, with nothing healed."""
         library = self.library(source, **others)
-        return self.bench.run(self.setting(library, timeout), runtime, library.probes[0])
+        return self.bench.run(RunRequest(self.setting(library, timeout), runtime, library.probes[0]))
 
     def again(self, source: str, base_source: str | None = None, *, heal: str = "all", spare: Sequence[str] = (),
               skip: Sequence[str] = ()) -> tuple[Run, Run]:  # fmt: skip
         """A torch run and a Paddle run that is handed torch's values."""
         library = self.library(source if base_source is None else base_source)
         setting = self.setting(library)
-        base = self.bench.run(setting, Runtime.TORCH, library.probes[0])
+        base = self.bench.run(RunRequest(setting, Runtime.TORCH, library.probes[0]))
         assert library.script is not None
         library.script.write_text(textwrap.dedent(source))
-        run = self.bench.run(
-            setting, Runtime.TARGET, library.probes[0], reference=base, heal=heal, spare=spare, skip=skip
-        )
+        healing = Healing(base, Heal(heal), tuple(spare), tuple(skip))
+        run = self.bench.run(RunRequest(setting, Runtime.TARGET, library.probes[0], healing=healing))
         return base, run
 
     def diagnose(self, source: str, *, timeout: float = 60.0, stop_at_first: bool = False, **others: str) -> Diagnosis:
@@ -98,15 +98,14 @@ class Lab:
     def of(self, library: Library, probe: Probe, *, timeout: float = 60.0, stop_at_first: bool = False) -> Diagnosis:
         """Diagnose a probe."""
         setting = self.setting(library, timeout)
-        base, result, observed = baseline(self.bench, setting, Stage.RUN, probe)
-        if result.outcome != "passed":
-            return Diagnosis(base, result, observed, None, ())
-        users = {module.partition(".")[0] for module in base.trace.users} - {"__main__", "__probe__"}
+        base = baseline(Subject(self.bench, setting, Stage.RUN, probe))
+        if base.result.outcome != "passed":
+            return Diagnosis(base.run, base.result, base.observed, None, ())
+        users = {module.partition(".")[0] for module in base.run.trace.users} - {"__main__", "__probe__"}
         setting = replace(setting, scope=tuple(sorted(users)))
-        done = investigate(
-            self.bench, setting, Stage.RUN, probe, base, observed, lambda _: None, stop_at_first=stop_at_first
-        )
-        return Diagnosis(base, result, observed, done, classify(done.findings))
+        subject = Subject(self.bench, setting, Stage.RUN, probe)
+        done = investigate(subject, base, lambda _: None, stop_at_first=stop_at_first)
+        return Diagnosis(base.run, base.result, base.observed, done, classify(done.findings))
 
 
 @pytest.fixture(scope="session", name="lab")

@@ -7,8 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from migrate_lens.model.trace import Ending, Event, Frame, Place, Trace
+from migrate_lens.model.trace import (
+    Died,
+    Ending,
+    EndingKind,
+    Event,
+    EventKind,
+    Exited,
+    Failure,
+    Finished,
+    Frame,
+    Parts,
+    Place,
+    PlaceKind,
+    Raised,
+    Stopped,
+    Trace,
+    Written,
+)
 from migrate_lens.model.value import Encoded
+from migrate_lens.runs.store import flags_of
 
 SCRIPT = "/lib/script.py"
 
@@ -23,16 +41,13 @@ def place(
     module: str = "__main__",
 ) -> Place:
     """A place in the script."""
-    return Place(module, SCRIPT, line, column, line, column + 10, kind, caught, text or f"f{line}()")
+    return Place(module, SCRIPT, line, column, line, column + 10, PlaceKind(kind), caught, text or f"f{line}()")
 
 
-def failure(kind: str = "ValueError", message: str = "no", **facts: Any) -> dict[str, Any]:
+def failure(kind: str = "ValueError", message: str = "no", **facts: Any) -> Failure:
     """What is known about an exception."""
-    types = [kind, *(["LookupError"] if kind in ("KeyError", "IndexError") else []), "Exception"]
-    return {
-        "types": types, "message": message, "where": "a/b.py:1 f", "argument": "", "missing": "", "causes": [],
-        "callee": "function", "proxied": False, "on_object": False, "through": False, **facts,
-    }  # fmt: skip
+    types = (kind, *(["LookupError"] if kind in ("KeyError", "IndexError") else []), "Exception")
+    return Failure(types, message, **{"where": "a/b.py:1 f", "callee": "function", **facts})
 
 
 def call(at: Place | int, value: Encoded = None, *, api: str = "torch.f", visit: int = 1, flags: str = "",
@@ -40,13 +55,14 @@ def call(at: Place | int, value: Encoded = None, *, api: str = "torch.f", visit:
          written: tuple[tuple[int, Encoded], ...] = ()) -> Event:  # fmt: skip
     """A call that returned."""
     at = place(at) if isinstance(at, int) else at
-    return Event("call", at, visit, part, api, inputs, value, serials, written, flags, healed)
+    writes = tuple(Written(*write) for write in written)
+    return Event(EventKind.CALL, at, visit, part, api, inputs, value, serials, writes, flags_of(flags), healed)
 
 
 def failed(at: Place | int, what: str = "raise", *, api: str = "torch.f", visit: int = 1, **facts: Any) -> Event:
     """A call that raised, or a name that was not there (``absent``)."""
     at = place(at) if isinstance(at, int) else at
-    return Event(what, at, visit, "", api, (), failure(**facts), (), (), "", "")
+    return Event(EventKind(what), at, visit, "", api, (), failure=failure(**facts))
 
 
 def handed(at: int) -> Event:
@@ -56,7 +72,7 @@ def handed(at: int) -> Event:
 
 def handed_at(at: Place) -> Event:
     """A stand-in that answered at a place."""
-    return Event("handed", at, 1, "", "", (), None, (), (), "", "handed")
+    return Event(EventKind.HANDED, at, 1, "", "", (), healed="handed")
 
 
 def tensor(*numbers: float, dtype: str = "float32", grad: bool = False) -> Encoded:
@@ -66,7 +82,19 @@ def tensor(*numbers: float, dtype: str = "float32", grad: bool = False) -> Encod
 
 def ended(how: str = "finished", value: Any = None, *frames: Frame, has: bool | None = None) -> Ending:
     """How a program ended."""
-    return Ending(how, value, how == "finished" and value is not None if has is None else has, frames)
+    match EndingKind(how):
+        case EndingKind.FINISHED:
+            return Finished(value, value is not None if has is None else has)
+        case EndingKind.PARTS:
+            return Parts(value)
+        case EndingKind.RAISED:
+            return Raised(value, frames)
+        case EndingKind.EXITED:
+            return Exited(value)
+        case EndingKind.STOPPED:
+            return Stopped()
+        case EndingKind.DIED:
+            return Died()
 
 
 def trace(events: Iterable[Event], ending: Ending | None = None, *, in_flight: Place | None = None,

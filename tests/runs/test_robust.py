@@ -16,7 +16,7 @@ from processes import PATIENCE, PIPES, lens, marked_with, running, wait_for
 from migrate_lens.discovery.discover import discover
 from migrate_lens.model.errors import RuntimeUnavailable
 from migrate_lens.model.report import Runtime
-from migrate_lens.runs.bench import Bench, Setting
+from migrate_lens.runs.bench import Bench, RunRequest, Setting
 from migrate_lens.runs.worker import Worker
 
 pytestmark = pytest.mark.real
@@ -124,10 +124,10 @@ def test_what_a_program_leaves_running_is_ended_with_it(
     with Worker(Path(sys.executable), "torch") as worker:
         bench = Bench(worker, worker, tmp_path)
         setting = Setting(library, dict.fromkeys(Runtime, ()), (), PATIENCE)
-        run = bench.run(setting, Runtime.TORCH, library.probes[0])
+        run = bench.run(RunRequest(setting, Runtime.TORCH, library.probes[0]))
         assert run.trace.ending.how == "finished"
         assert len(marked_with(tag)) == 1
-        assert bench.run(setting, Runtime.TORCH, library.probes[0]).trace.ending.how == "finished"
+        assert bench.run(RunRequest(setting, Runtime.TORCH, library.probes[0])).trace.ending.how == "finished"
     assert wait_for(lambda: not marked_with(tag))
 
 

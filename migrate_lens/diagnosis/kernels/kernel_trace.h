@@ -1,4 +1,4 @@
-// Put in front of a unit whose calls were marked (see kernel_calls.py). Each marked call writes a line of JSON before
+// Put in front of a unit whose calls were marked (see call_marks.py). Each marked call writes a line of JSON before
 // and after it: [">", id, type of the receiver, [receiver and arguments]] and ["<", id, result]; ["=", id, [arguments]]
 // stands for a function that was entered. Only the process's first thread writes, to the file that the environment
 // names. Nothing of a framework is included: what a value offers is asked of the value.
@@ -17,6 +17,10 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+
+#ifndef MIGRATE_LENS_TARGET_NAMESPACES
+#define MIGRATE_LENS_TARGET_NAMESPACES  // , "name::" for each namespace of the target's own
+#endif
 
 namespace migrate_lens {
 
@@ -37,7 +41,7 @@ template <class T>
 constexpr bool of_framework() {
   std::string_view name = type_name<T>();
   if (name.substr(0, 6) == "const ") name.remove_prefix(6);
-  for (std::string_view space : {"at::", "c10::", "torch::", "caffe2::", "paddle::", "phi::"})
+  for (std::string_view space : {"at::", "c10::", "torch::", "caffe2::" MIGRATE_LENS_TARGET_NAMESPACES})
     if (name.substr(0, space.size()) == space) return true;
   return false;
 }

@@ -60,8 +60,8 @@ def find(
     found: list[Replacement] = []
     known: list[Candidate] = []
     places = _at_sites(case, heard)
-    if case.symptom in ("missing_api", "missing_argument") and any("k" in e.flags for e, _ in places):
-        places = [(e, r) for e, r in places if "k" in e.flags]  # it is the class that is missing, not its calls
+    if case.symptom in ("missing_api", "missing_argument") and any(e.flags.made_layer for e, _ in places):
+        places = [(e, r) for e, r in places if e.flags.made_layer]  # it is the class that is missing, not its calls
     missing = missing_part(case, lab) if places else ("", "")
     for event, recorded in places:
         one = _at(case, event, recorded, lab, known, missing, [*before, *found])

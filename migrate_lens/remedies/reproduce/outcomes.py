@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from migrate_lens.model.trace import Ending
+from migrate_lens.model.trace import Raised
 from migrate_lens.model.value import Encoded, difference, tag
 from migrate_lens.remedies.lab import Trial
 
@@ -39,13 +39,13 @@ def sign(trial: Trial, *, values: bool = True) -> Sign | None:
     torch, paddle = trial.torch, trial.paddle
     if torch.fate:
         return None
-    if torch.ending.how == "raised":
-        return Sign(ACCEPTS, torch.ending.value["types"][0]) if paddle.finished else None
+    if isinstance(torch.ending, Raised):
+        return Sign(ACCEPTS, torch.ending.failure.type) if paddle.finished else None
     if torch.ending.how != "finished":
         return None
     if paddle.fate:
         return Sign(HANGS, "timeout") if paddle.fate == "timeout" else Sign(DIES, paddle.fate)
-    if paddle.ending.how == "raised":
+    if isinstance(paddle.ending, Raised):
         return raised(paddle.ending)
     if paddle.ending.how != "finished":
         return Sign(DIES, f"exit {paddle.ending.value}")
@@ -53,12 +53,12 @@ def sign(trial: Trial, *, values: bool = True) -> Sign | None:
     return Sign(DIFFERS, found) if found else None
 
 
-def raised(ending: Ending) -> Sign:
+def raised(ending: Raised) -> Sign:
     """The sign of an exception: its type, where the framework raised it, and the names that it quotes."""
-    failure = ending.value
-    where = _LINE.sub("", failure["where"])
-    quoted = _QUOTED.findall(failure["message"].splitlines()[0]) if failure["message"] else []
-    return Sign(RAISES, failure["types"][0], (where if "/" in where else "", failure["missing"], *quoted[:2]))
+    failure = ending.failure
+    where = _LINE.sub("", failure.where)
+    quoted = _QUOTED.findall(failure.message.splitlines()[0]) if failure.message else []
+    return Sign(RAISES, failure.type, (where if "/" in where else "", failure.missing, *quoted[:2]))
 
 
 def _differs(want: Encoded, got: Encoded, values: bool) -> str:

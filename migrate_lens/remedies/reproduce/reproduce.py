@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from migrate_lens.model.report import Site
-from migrate_lens.model.trace import Event
+from migrate_lens.model.trace import Event, Raised
 from migrate_lens.model.value import difference, tag
 from migrate_lens.programs.drafts import Draft, Text, write
 from migrate_lens.programs.large import plain_large
@@ -97,8 +97,8 @@ def events_of(case: Case, heard: Sequence[Recording]) -> Iterator[tuple[Event, R
     for matches in (_named_there, _named, _there):
         for recorded in heard:
             for event in recorded.trace.events:
-                if matches(event, case) and event.key[:6] not in seen and event.what != "handed":
-                    seen.add(event.key[:6])
+                if matches(event, case) and event.place.position not in seen and event.what != "handed":
+                    seen.add(event.place.position)
                     yield event, recorded
 
 
@@ -262,10 +262,10 @@ def _as_expected(found: Sign, wanted: Sign) -> bool:
 
 def _matches(trial: Trial, case: Case) -> bool:
     """Whether Paddle raised what the diagnosis saw."""
-    failure = trial.paddle.ending.value
-    line = next((x.strip() for x in failure["message"].splitlines() if x.strip()), "")
-    if f"raises {failure['types'][0]}" not in case.actual:
+    ending = trial.paddle.ending
+    if not isinstance(ending, Raised) or f"raises {ending.failure.type}" not in case.actual:
         return False
+    line = ending.failure.first_line
     return line[:40] in case.actual or _names(line) <= _names(case.actual)
 
 

@@ -16,8 +16,8 @@ def render(comparison: Comparison, view: View = PLAIN) -> str:
     fault = comparison.backward_at_fault
     return written(
         {
-            "left": dict(left.about),
-            "right": dict(right.about),
+            "left": left.about.as_json(),
+            "right": right.about.as_json(),
             "same": comparison.same,
             "calls": [len(left.events), len(right.events)],
             "aligned": len(comparison.aligned),

@@ -39,7 +39,7 @@ def _headline(comparison: Comparison) -> Iterator[str]:
 
 
 def _side(trace: Trace) -> str:
-    runtime = f"{trace.about.get('runtime', '?')} {trace.about.get('version', '')}".strip()
+    runtime = f"{trace.about.runtime or '?'} {trace.about.version or ''}".strip()
     return f"{runtime}, {count(len(trace.events), 'call')}"
 
 

@@ -9,19 +9,19 @@ from typing import Final
 from migrate_lens.reports import PLAIN, View
 from migrate_lens.reports.calls import called, side_by_side
 from migrate_lens.reports.wording import clean
-from migrate_lens.runs.replay import Judged
+from migrate_lens.runs.replay import Judged, Verdict
 
 _ONE: Final = {
-    "operator": "it differs on equal inputs",
-    "inputs": "the same on equal inputs; a difference in the program came in with its inputs",
-    "not reproduced": "alone, it does not give what was recorded",
-    "cannot": "it cannot be made alone",
+    Verdict.OPERATOR: "it differs on equal inputs",
+    Verdict.INPUTS: "the same on equal inputs; a difference in the program came in with its inputs",
+    Verdict.NOT_REPRODUCED: "alone, it does not give what was recorded",
+    Verdict.CANNOT: "it cannot be made alone",
 }
 _SEVERAL: Final = {
-    "operator": "differ on equal inputs",
-    "inputs": "are the same on equal inputs",
-    "not reproduced": "do not give what was recorded",
-    "cannot": "cannot be made alone",
+    Verdict.OPERATOR: "differ on equal inputs",
+    Verdict.INPUTS: "are the same on equal inputs",
+    Verdict.NOT_REPRODUCED: "do not give what was recorded",
+    Verdict.CANNOT: "cannot be made alone",
 }
 
 
@@ -30,7 +30,7 @@ def render(judged: Sequence[Judged], view: View = PLAIN) -> str:
     several = len(judged) > 1
     lines: list[str] = []
     for call in judged:
-        if not several or call.verdict != "inputs":
+        if not several or call.verdict is not Verdict.INPUTS:
             lines += _call(call)
     if several:
         tally = Counter(call.verdict for call in judged)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate_lens.model.trace import Ending, Event, Trace
+from migrate_lens.model.trace import Ending, Event, Raised, Trace
 from migrate_lens.model.value import describe
 from migrate_lens.reports import PLAIN, View, calls
 from migrate_lens.reports.scripted import Json, written
@@ -16,7 +16,7 @@ def render(recorded: Recorded, view: View = PLAIN) -> str:
     trace = recorded.trace
     return written(
         {
-            "about": dict(trace.about),
+            "about": trace.about.as_json(),
             "outcome": _outcome(trace.ending),
             "calls": [calls.document(number, event) | _gradients(trace, event) for number, event in _numbered(trace)],
             "limits": [_limit(limit) for limit in limits(trace)],
@@ -35,8 +35,8 @@ def _outcome(ending: Ending) -> Json:
 
 def _said(ending: Ending) -> str:
     """What the program raised or gave; empty where it has no result of its own."""
-    if ending.how == "raised":
-        return str(ending.value["types"][0])
+    if isinstance(ending, Raised):
+        return ending.failure.type
     return describe(ending.value) if ending.has_value else ""
 
 

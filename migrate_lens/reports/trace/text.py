@@ -6,8 +6,8 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from migrate_lens.compare.outcome import ending_said
-from migrate_lens.model.trace import Event, Trace
-from migrate_lens.model.value import Encoded, describe
+from migrate_lens.model.trace import Died, Event, Trace
+from migrate_lens.model.value import TENSOR, Encoded, TensorValue, describe, tag
 from migrate_lens.reports import PLAIN, View
 from migrate_lens.reports.calls import came, operators, where
 from migrate_lens.reports.wording import clean, count
@@ -25,7 +25,7 @@ def render(recorded: Recorded, view: View = PLAIN) -> str:
     trace = recorded.trace
     lines = [_headline(trace, view.kept), ""]
     lines += [*_calls(trace), "", f"outcome: {clean(ending_said(trace.ending))}"]
-    if trace.ending.how == "died" and trace.in_flight is not None:
+    if isinstance(trace.ending, Died) and trace.in_flight is not None:
         lines.append(f"in flight: {clean(trace.in_flight.text)}")
     lines += [f"{limit.code}: {limit.said}\n  try: {limit.remedy}" for limit in limits(trace)]
     if recorded.validation is not None:
@@ -35,8 +35,8 @@ def render(recorded: Recorded, view: View = PLAIN) -> str:
 
 def _headline(trace: Trace, kept: str) -> str:
     about = trace.about
-    side = f"{about.get('framework', '?')} {about.get('version', '')} ({about.get('runtime', '?')})"
-    line = f"{clean(str(about.get('spec', '')))} under {side}: {count(len(trace.events), 'call')}"
+    side = f"{about.framework or '?'} {about.version or ''} ({about.runtime or '?'})"
+    line = f"{clean(about.spec or '')} under {side}: {count(len(trace.events), 'call')}"
     return f"{line}, kept in {kept}" if kept else line
 
 
@@ -93,13 +93,15 @@ def _loop(marks: Sequence[Hashable], at: int) -> Loop:
 
 def _mark(event: Event) -> Hashable:
     """What makes two calls rounds of the same one: all but the visit and the values."""
-    return (event.key[:6], event.part, event.what, event.api, repr(_shape(event)))
+    return (event.place.position, event.part, event.what, event.api, repr(_shape(event)))
 
 
 def _shape(event: Event) -> object:
     """Dtype and shape of a result that is a tensor."""
-    value = event.value
-    return value[1:3] if isinstance(value, tuple) and value and value[0] == "T" else None
+    if tag(event.value) != TENSOR:
+        return None
+    tensor = TensorValue._make(event.value)
+    return tensor.dtype, tensor.shape
 
 
 def _call(trace: Trace, position: int, width: int) -> Iterator[str]:

@@ -131,7 +131,7 @@ class Encoding(Kinds):
         return items
 
     def _other(self, value: Any, kind: type, depth: int) -> Encoded:
-        if kind is dict or (isinstance(value, dict) and self.own(kind)) or kind.__name__ == "OrderedDict":
+        if self._is_dict(value, kind):
             return (DICT, self._pairs(value, depth))
         if kind is slice:
             return (SLICE, [self.encode(v) for v in (value.start, value.stop, value.step)])
@@ -145,6 +145,12 @@ class Encoding(Kinds):
         if isinstance(value, str):
             return str(value)[:TEXT]
         return self._by_name(value, kind)
+
+    def _is_dict(self, value: Any, kind: type) -> bool:
+        """Whether a value is a dict, and no program's subclass, which may do anything when it is asked."""
+        if kind is dict or kind.__name__ == "OrderedDict":
+            return True
+        return isinstance(value, dict) and self.own(kind)
 
     def _pairs(self, value: dict[Any, Any], depth: int) -> list[tuple[Encoded, Encoded]]:
         if depth >= DEPTH:

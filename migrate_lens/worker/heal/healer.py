@@ -223,14 +223,12 @@ class Healer(Recorder):
         want = self._want(*call.place)
         called = want if isinstance(want, Called) else None
         if called is not None:
-            call.written = sorted({*call.written, *(i for i, _ in called.written if i < len(call.operands))})
+            call.written = _written_by_either(call, called)
         written = self.encode_written(call, flags)
         result = Returned(self.encode_out(out, flags), written, flags)
-        healed = self._verdict(call.node, want, result)
+        healed = self._verdict(call, want, result)
         if self._spared:
             self._leave_apart(call, called, result, out)
-        if healed == "differs" and call.place in self._strayed:
-            healed = ""  # it was given what a spared place left other than torch does
         if healed == "differs" and called is not None and self._says_nothing(call, called):
             flags.other_inputs = True
         self.journal.write(
@@ -290,19 +288,26 @@ class Healer(Recorder):
         for tensor, value, (serial, version) in zip(mine, theirs, want.serials, strict=True):
             self._make_equal(tensor, value, (serial, version))
 
-    def _verdict(self, number: int, want: Event | None, result: Returned) -> Healed:
+    def _verdict(self, call: Call, want: Event | None, result: Returned) -> Healed:
         """Why torch's value is handed over, or ``""`` where the target's stays."""
-        if want is None:
-            return ""
-        heals = self._heals(number)
-        if not isinstance(want, Called):
-            return "raised" if heals and isinstance(want, Raised) else ""
+        heals = self._heals(call.node)
+        match want:
+            case Called():
+                return self._verdict_of_results(call, want, result, heals)
+            case Raised() if heals:
+                return "raised"
+            case _:
+                return ""
+
+    def _verdict_of_results(self, call: Call, want: Called, result: Returned, heals: bool) -> Healed:
         facts = want.facts
         if facts.made_layer and result.flags.made_layer:
             return "state"
         if facts.drew or facts.uninitialised:
             alike = difference(want.value, result.value, values=False) is None
             return "draw" if alike or heals else ""
+        if call.place in self._strayed:
+            return ""  # it was given what a spared place left other than torch does
         return "differs" if heals and _differs(want, result) else ""
 
     def _result(self, want: Called, out: Any, operands: Sequence[Any], *, has: bool) -> Any:
@@ -429,6 +434,12 @@ class Healer(Recorder):
         if self._factory.is_stand_in(decorator):
             return target
         return super().decorated(number, decorator, target)
+
+
+def _written_by_either(call: Call, want: Called) -> list[int]:
+    """Indices of the operands that are written here or under torch."""
+    theirs = (index for index, _ in want.written if index < len(call.operands))
+    return sorted({*call.written, *theirs})
 
 
 def _argument(value: Encoded) -> Encoded:

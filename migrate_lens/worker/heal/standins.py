@@ -197,22 +197,26 @@ class Factory:
             case DtypeValue(name=name):
                 return self._dtype(name)
             case DeviceValue(name=name):
-                device = self._backend.device_of(name)
-                return self._other(f"device {name}") if device is None else device
+                return self._device(name)
+            case LayerValue():
+                return self._layer(want)
+            case LeftOutValue():
+                return None
+        return self._named_object(want)
+
+    def _named_object(self, want: Encoded) -> Any:
+        """What is known by its name alone."""
+        match want:
             case ClassValue(name=name, base=base):
                 known = getattr(builtins, name, None)
                 return known if isinstance(known, type) else self.class_of(name, base)
             case ModuleValue(name=name):
                 return self._module(name)
-            case LayerValue():
-                return self._layer(want)
             case ObjectValue(name=name):
                 kind: Any = self.class_of(name, "")
                 return kind.__new__(kind)
             case FunctionValue(name=name):
                 return self._other(name)
-            case LeftOutValue():
-                return None
         raise KeyError(want.tag)
 
     def _tensor(self, want: TensorValue, got: Any) -> Any:
@@ -255,6 +259,10 @@ class Factory:
             return self._backend.dtype_of(name)
         except AttributeError:
             return self._other(f"torch.{name}")
+
+    def _device(self, name: str) -> Any:
+        device = self._backend.device_of(name)
+        return self._other(f"device {name}") if device is None else device
 
     def _module(self, name: str) -> Any:
         if name not in self._others:

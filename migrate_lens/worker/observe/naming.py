@@ -7,6 +7,7 @@ import sys
 import types
 from typing import Any
 
+from migrate_lens.protocol import places
 from migrate_lens.worker.backends.kinds import Kinds, owner_of, public_name
 from migrate_lens.worker.observe.nodes import METHOD, Node
 
@@ -150,7 +151,7 @@ class Naming:
         node = self.nodes[number]
         if isinstance(func, self.backend.module):
             return self._type_as_torch(type(func))
-        if node is not None and "." in node.name and node.kind != "m":
+        if node is not None and "." in node.name and node.kind != places.METHOD:
             return node.name
         if isinstance(func, type):
             return self._observer_name(func, args) or self._type_as_torch(func)

@@ -13,6 +13,7 @@ import sys
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from migrate_lens.protocol import places
 from migrate_lens.worker.observe import syntax
 
 # Names of the helpers that rewritten code calls; both underscores at the end keep them free of name mangling.
@@ -79,22 +80,28 @@ def rewrite(source: str, filename: str, base: int) -> Rewritten:
         SyntaxError: the source does not parse.
     """
     tree = ast.parse(source, filename)
-    aliases = syntax.aliases(tree)
-    rewriter = _Rewriter(source, aliases, base, syntax.annotations_are_strings(tree), syntax.bound(tree))
+    rewriter = _Rewriter(tree, source, base)
     tree = ast.fix_missing_locations(rewriter.visit(tree))
-    found = any(syntax.top(name) == FRAMEWORK for name in aliases.values())
-    return Rewritten(tree, tuple(rewriter.nodes), found)
+    imports_framework = any(syntax.top(name) == FRAMEWORK for name in rewriter.aliases.values())
+    return Rewritten(tree, tuple(rewriter.nodes), imports_framework)
 
 
 class _Rewriter(ast.NodeTransformer):
-    def __init__(self, source: str, aliases: dict[str, str], base: int, string_annotations: bool,
-                 bound: frozenset[str]) -> None:  # fmt: skip
+    """Rewrites a tree in place.
+
+    Args:
+        tree: of the whole module.
+        source: its text.
+        base: the number of its first node.
+    """
+
+    def __init__(self, tree: ast.Module, source: str, base: int) -> None:
+        self.aliases = syntax.aliases(tree)
         self._lines = source.split("\n")
-        self._aliases = aliases
-        self._bound = bound
+        self._bound = syntax.bound(tree)
         self._taken: set[tuple[int, int, int, int, str]] = set()
         self._base = base
-        self._strings = string_annotations
+        self._strings = syntax.annotations_are_strings(tree)
         self._caught: tuple[str, ...] = ()
         self._annotation = False
         self.nodes: list[Node] = []
@@ -121,7 +128,7 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Call(ast.Name(name, ast.Load()), list(args), []), old)
 
     def _origin(self, root: str) -> str:
-        return self._aliases.get(root, "")
+        return self.aliases.get(root, "")
 
     def _framework_chain(self, node: ast.expr) -> tuple[ast.Name, tuple[str, ...], str] | None:
         chain = syntax.chain(node)
@@ -148,40 +155,51 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(func, ast.Name) and func.id == HAND:
             return node  # one of ours, whose arguments were visited
         chain = syntax.chain(func)
-        if chain and chain[0].id not in self._bound:
-            self._hand(node, ".".join((self._origin(chain[0].id) or chain[0].id, *chain[1])))
-        if chain and self._unobserved(chain[0].id) and not (chain[0].id == "super" and chain[1]):
-            node.args = [self.visit(a) for a in node.args]
-            node.keywords = [self.visit(k) for k in node.keywords]
-            return node
+        if chain is not None:
+            root, attributes = chain
+            if root.id not in self._bound:
+                self._hand(node, ".".join((self._origin(root.id) or root.id, *attributes)))
+            if self._unobserved(root.id) and not (root.id == "super" and attributes):
+                return self._with_arguments_visited(node)
         if isinstance(func, ast.Attribute) and not syntax.mangled(func.attr):
             return self._method(node, func)
-        name = self._origin(func.id) if isinstance(func, ast.Name) else ""
-        number = self._number(node, "c", name or (func.id if isinstance(func, ast.Name) else ""))
-        return self._call(CALL, node, [number, self.visit(func)])
+        name = (self._origin(func.id) or func.id) if isinstance(func, ast.Name) else ""
+        return self._call(CALL, node, [self._number(node, places.CALL, name), self.visit(func)])
+
+    def _with_arguments_visited(self, node: ast.Call) -> ast.Call:
+        node.args = [self.visit(argument) for argument in node.args]
+        node.keywords = [self.visit(keyword) for keyword in node.keywords]
+        return node
 
     def _hand(self, node: ast.Call, name: str) -> None:
         """See that the calls of a function that is handed on are observed too."""
-        if found := syntax.handed(node, name):
-            seen = self._helper(HAND, found, self._number(found, "c", self._named(found)), self.visit(found))
-            node.args = [seen if a is found else a for a in node.args]
-            for keyword in node.keywords:
-                keyword.value = seen if keyword.value is found else keyword.value
+        func = syntax.handed(node, name)
+        if func is None:
+            return
+        number = self._number(func, places.CALL, self._named(func))
+        seen = self._helper(HAND, func, number, self.visit(func))
+        node.args = [seen if argument is func else argument for argument in node.args]
+        for keyword in node.keywords:
+            if keyword.value is func:
+                keyword.value = seen
 
     def _named(self, node: ast.expr) -> str:
         """The torch name that an expression has by the file's imports."""
         whole = self._framework_chain(node)
-        return whole[2] if whole else self._origin(node.id) if isinstance(node, ast.Name) else ""
+        if whole is not None:
+            _, _, name = whole
+            return name
+        return self._origin(node.id) if isinstance(node, ast.Name) else ""
 
     def _method(self, node: ast.Call, func: ast.Attribute) -> ast.expr:
         whole = self._framework_chain(func)
         if whole:
             root, attributes, name = whole
-            return self._call(METHOD, node, [self._number(node, "m", name), root, ast.Constant(".".join(attributes))])
-        number, base, attribute = self._number(node, "m", func.attr), self._base_of(func), ast.Constant(func.attr)
-        if not all(syntax.still(a) for a in node.args) or not all(
-            k.arg and syntax.still(k.value) for k in node.keywords
-        ):
+            number = self._number(node, places.METHOD, name)
+            return self._call(METHOD, node, [number, root, ast.Constant(".".join(attributes))])
+        number = self._number(node, places.METHOD, func.attr)
+        base, attribute = self._base_of(func), ast.Constant(func.attr)
+        if not _arguments_are_still(node):
             base = self._helper(BIND, func, base, attribute)
         return self._call(METHOD, node, [number, base, attribute])
 
@@ -204,7 +222,7 @@ class _Rewriter(ast.NodeTransformer):
         if whole:
             root, attributes, name = whole
             return self._helper(
-                ATTRIBUTE, node, self._number(node, "a", name), root, ast.Constant(".".join(attributes))
+                ATTRIBUTE, node, self._number(node, places.ATTRIBUTE, name), root, ast.Constant(".".join(attributes))
             )
         base = node.value
         if self._annotation or (
@@ -212,20 +230,16 @@ class _Rewriter(ast.NodeTransformer):
         ):
             self.generic_visit(node)
             return node
-        number = self._number(node, "a", node.attr)
+        number = self._number(node, places.ATTRIBUTE, node.attr)
         return self._helper(ATTRIBUTE, node, number, self._base_of(node), ast.Constant(node.attr))
 
     def _operator(self, node: ast.expr, op: ast.AST, *operands: ast.expr) -> ast.expr:
         name = BINARY[type(op)]
-        number = self._number(node, "o", name)
+        number = self._number(node, places.OPERATOR, name)
         return self._helper(OPERATOR, node, number, ast.Constant(name), *(self.visit(o) for o in operands))
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        plain = isinstance(node.left, (ast.JoinedStr, ast.Constant)) and isinstance(node.right, ast.Constant)
-        text = isinstance(node.left, ast.JoinedStr) or (
-            isinstance(node.left, ast.Constant) and isinstance(node.left.value, (str, bytes))
-        )
-        if plain or text or self._annotation:
+        if self._annotation or _is_plain(node):
             self.generic_visit(node)
             return node
         return self._operator(node, node.op, node.left, node.right)
@@ -246,7 +260,7 @@ class _Rewriter(ast.NodeTransformer):
         if not isinstance(node.ctx, ast.Load) or self._annotation:
             self.generic_visit(node)
             return node
-        number = self._number(node, "o", "getitem")
+        number = self._number(node, places.OPERATOR, "getitem")
         base = self.visit(node.value)
         return self._helper(OPERATOR, node, number, ast.Constant("getitem"), base, self._index(node.slice))
 
@@ -267,7 +281,7 @@ class _Rewriter(ast.NodeTransformer):
             self.generic_visit(node)
             return node
         name = "i" + name.rstrip("_")
-        number, value = self._number(node, "i", name), self.visit(node.value)
+        number, value = self._number(node, places.INPLACE, name), self.visit(node.value)
         if isinstance(target, ast.Name):
             load = ast.copy_location(ast.Name(target.id, ast.Load()), target)
             call = self._helper(INPLACE, node, number, ast.Constant(name), load, value)
@@ -284,13 +298,13 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
         target = node.targets[0]
         if len(node.targets) == 1 and isinstance(target, ast.Attribute) and not syntax.mangled(target.attr):
-            number, value = self._number(node, "t", target.attr), self.visit(node.value)
+            number, value = self._number(node, places.SET_ATTRIBUTE, target.attr), self.visit(node.value)
             base, name = self.visit(target.value), ast.Constant(target.attr)
             return ast.copy_location(ast.Expr(self._helper(SET_ATTRIBUTE, node, number, value, base, name)), node)
         if len(node.targets) != 1 or not isinstance(target, ast.Subscript):
             self.generic_visit(node)
             return node
-        number, value = self._number(node, "s", "setitem"), self.visit(node.value)
+        number, value = self._number(node, places.SET_ITEM, "setitem"), self.visit(node.value)
         call = self._helper(SETITEM, node, number, value, self.visit(target.value), self._index(target.slice))
         return ast.copy_location(ast.Expr(call), node)
 
@@ -306,7 +320,7 @@ class _Rewriter(ast.NodeTransformer):
         if node.level or syntax.top(node.module or "") != FRAMEWORK:
             return node
         assert node.module
-        number = self._number(node, "f", node.module)
+        number = self._number(node, places.FROM_IMPORT, node.module)
         names = ast.Tuple([ast.Constant(a.name) for a in node.names], ast.Load())
         call = self._helper(FROM, node, number, ast.Constant(node.module), names)
         if node.names[0].name == "*":
@@ -322,7 +336,7 @@ class _Rewriter(ast.NodeTransformer):
     def _import(self, node: ast.Import, alias: ast.alias) -> ast.stmt:
         if syntax.top(alias.name) != FRAMEWORK:
             return ast.copy_location(ast.Import([alias]), node)
-        number = self._number(node, "p", alias.name)
+        number = self._number(node, places.IMPORT, alias.name)
         call = self._helper(IMPORT, node, number, ast.Constant(alias.name), ast.Constant(bool(alias.asname)))
         target = ast.Name(alias.asname or syntax.top(alias.name), ast.Store())
         return ast.copy_location(ast.Assign([target], call), node)
@@ -337,11 +351,11 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        done: list[ast.stmt] = []
+        statements: list[ast.stmt] = []
         for statement in body:
             new = self.visit(statement)
-            done.extend(new if isinstance(new, list) else [new])
-        return done
+            statements.extend(new if isinstance(new, list) else [new])
+        return statements
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
         return self._function(node)
@@ -385,10 +399,27 @@ class _Rewriter(ast.NodeTransformer):
         if chain is None or self._unobserved(chain[0].id) or chain[1][-1:] in (("setter",), ("getter",), ("deleter",)):
             return self.visit(node)  # type: ignore[no-any-return]
         origin = self._origin(chain[0].id)
-        number = self._number(node, "d", ".".join((origin or chain[0].id, *chain[1])))
+        number = self._number(node, places.DECORATOR, ".".join((origin or chain[0].id, *chain[1])))
         return self._helper(DECORATE, node, number, self.visit(node))
 
     def visit_match_case(self, node: ast.match_case) -> ast.match_case:
         node.guard = self.visit(node.guard) if node.guard else None
         node.body = self._block(node.body)
         return node
+
+
+def _arguments_are_still(node: ast.Call) -> bool:
+    """Whether evaluating the arguments of a call can neither do nor notice anything."""
+    if not all(syntax.still(argument) for argument in node.args):
+        return False
+    return all(keyword.arg and syntax.still(keyword.value) for keyword in node.keywords)
+
+
+def _is_plain(node: ast.BinOp) -> bool:
+    """Whether an operator's left side is text, or both sides are constants."""
+    left = node.left
+    if isinstance(left, ast.JoinedStr):
+        return True
+    if not isinstance(left, ast.Constant):
+        return False
+    return isinstance(left.value, (str, bytes)) or isinstance(node.right, ast.Constant)

@@ -30,38 +30,41 @@ def annotations_are_strings(tree: ast.Module) -> bool:
 
 def aliases(tree: ast.Module) -> dict[str, str]:
     """Local names and the dotted names that the imports of the file give them."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                found[alias.asname or top(alias.name)] = alias.name if alias.asname else top(alias.name)
+                dotted = alias.name if alias.asname else top(alias.name)
+                names[alias.asname or dotted] = dotted
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for alias in node.names:
-                found[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-    return found
+                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return names
 
 
 def bound(tree: ast.Module) -> frozenset[str]:
     """Names that the program gives a meaning of its own: ``input`` is a tensor more often than the builtin."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(tree):
         if type(node) is ast.arg:
-            found.add(node.arg)
+            names.add(node.arg)
         elif type(node) is ast.Name and type(node.ctx) is ast.Store:
-            found.add(node.id)
+            names.add(node.id)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found.add(node.name)
-    return frozenset(found) - FRAMED
+            names.add(node.name)
+    return frozenset(names) - FRAMED
 
 
 def handed(node: ast.Call, name: str) -> ast.expr | None:
     """The function that a call hands to something that calls it: ``torch.relu`` in ``map(torch.relu, xs)``."""
     place = _CALLERS.get(name)
+    if place is None:
+        return None
     if isinstance(place, int):
-        found = node.args[place] if len(node.args) > place else None
+        func = node.args[place] if len(node.args) > place else None
     else:
-        found = next((k.value for k in node.keywords if place and k.arg == place), None)
-    return found if isinstance(found, (ast.Name, ast.Attribute)) else None
+        func = next((k.value for k in node.keywords if k.arg == place), None)
+    return func if isinstance(func, (ast.Name, ast.Attribute)) else None
 
 
 def still(node: ast.expr) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from migrate_lens.protocol import frames
+from migrate_lens.protocol import frames, places
 from migrate_lens.protocol.journal import Journal, read
 from migrate_lens.worker.backends.encoding import BRIEF, WHOLE
 from migrate_lens.worker.backends.framework import Backend, Framework, TargetBackend
@@ -281,7 +281,7 @@ def _run_model(model: Any, args: tuple[Any, ...], running: Running) -> Any:
     recorder, spec = running.recorder, running.job["spec"]
     if not running.job["observe"]:
         return model(*args)
-    base = recorder.register("__probe__", spec, (Node(1, 0, 1, 0, "c", "", (), spec),))
+    base = recorder.register("__probe__", spec, (Node(1, 0, 1, 0, places.CALL, "", (), spec),))
     return forms.make(recorder)[CALL](base, model, *args)
 
 

@@ -12,6 +12,7 @@ from migrate_lens.model.value import (
     Encoded,
     ListValue,
     NamedTupleValue,
+    SequenceValue,
     SetValue,
     SizeValue,
     SliceValue,
@@ -39,14 +40,8 @@ def build(backend: Building, value: Encoded) -> Any:
             return backend.build_tensor(value)
         case ArrayValue() as array:
             return built_array(array)
-        case ListValue(items=items):
-            return _all(backend, items)
-        case TupleValue(items=items):
-            return tuple(_all(backend, items))
-        case SetValue(items=items):
-            return set(_all(backend, items))
-        case NamedTupleValue(name=name, fields=fields, items=items):
-            return collections.namedtuple(name, fields, rename=True)(*_all(backend, items))
+        case ListValue() | TupleValue() | NamedTupleValue() | SetValue() as sequence:
+            return _sequence(backend, sequence)
         case DictValue(pairs=pairs):
             return {key: build(backend, item) for key, item in pairs}
         case SliceValue(bounds=bounds):
@@ -59,6 +54,19 @@ def build(backend: Building, value: Encoded) -> Any:
             raise CannotBuildError(f"a {other[1]} cannot be made anew from what was recorded")
         case scalar:
             return scalar
+
+
+def _sequence(backend: Building, want: SequenceValue) -> Any:
+    items = _all(backend, want.items)
+    match want:
+        case ListValue():
+            return items
+        case TupleValue():
+            return tuple(items)
+        case SetValue():
+            return set(items)
+        case NamedTupleValue(name=name, fields=fields):
+            return collections.namedtuple(name, fields, rename=True)(*items)
 
 
 def _all(backend: Building, values: list[Encoded]) -> list[Any]:

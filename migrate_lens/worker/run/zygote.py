@@ -48,7 +48,9 @@ def main(argv: list[str]) -> int:
 
         backend = framework.make_backend()
     except Exception as error:  # noqa: BLE001 - the worker's edge: whatever importing a framework raises is the answer
-        _say(out, {"error": f"{type(error).__name__}: {error}", "kind": _kind(error)})
+        said = f"{type(error).__name__}: {error}"
+        message = str(error.args[0]) if error.args else ""
+        _say(out, {"error": said, "message": message, "kind": _kind(error)})
         return 0
     _say(out, about)
     for line in _lines(commands):

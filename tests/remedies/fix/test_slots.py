@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrate_lens.model.trace import Event, Place
+from migrate_lens.model.trace import Event, EventKind, Place, PlaceKind
 from migrate_lens.programs.sources import unchanged
 from migrate_lens.remedies.fix.fixing import Replacement
 from migrate_lens.remedies.fix.patches import Comment, diff, patched
@@ -23,8 +23,8 @@ _COMMENT = Comment("me", "torch.add", "it raises", "the operator takes numbers",
 
 
 def _event(api: str) -> Event:
-    place = Place("m", "m.py", 1, 0, 1, 1, "c", (), "")
-    return Event("call", place, 1, "", api, (), None, (), (), "", "")
+    place = Place("m", "m.py", 1, 0, 1, 1, PlaceKind.CALL, (), "")
+    return Event(EventKind.CALL, place, 1, "", api, ())
 
 
 def _site(source: bytes, api: str = "torch.add") -> Site:
@@ -159,7 +159,7 @@ def test_slots_are_filled_by_number() -> None:
 
 
 def test_a_file_that_changed_since_is_not_touched(tmp_path: Path) -> None:
-    place = Place("m", str(tmp_path / "m.py"), 2, 4, 2, 19, "m", (), "torch.add(x, 1)")
+    place = Place("m", str(tmp_path / "m.py"), 2, 4, 2, 19, PlaceKind.METHOD, (), "torch.add(x, 1)")
     assert unchanged(place, b"import torch\ny = torch.add(x, 1)\n")
     assert not unchanged(place, b"import torch\n# new\ny = torch.add(x, 1)\n")
     assert not unchanged(place, b"import torch\n")

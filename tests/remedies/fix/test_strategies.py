@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fake_lab import FakeLab, finished, raised, tensor
 
-from migrate_lens.model.trace import Event, Place
+from migrate_lens.model.trace import Event, EventKind, Place, PlaceKind
 from migrate_lens.remedies.fix import recipes
 from migrate_lens.remedies.fix.importing import edits, shims
 from migrate_lens.remedies.fix.slots import apply, site_of
@@ -22,7 +22,8 @@ assert recipes
 def _templates(text: str, api: str, symptom: str, values: tuple[Any, ...], want: Any = None, **more: Any) -> list[str]:
     node = ast.parse(text).body[0]
     call = node.value if isinstance(node, ast.Expr) else node
-    event = Event("call", Place("m", "m.py", 1, 0, 1, 1, "c", (), text), 1, "", api, (), want, (), (), "", "")
+    place = Place("m", "m.py", 1, 0, 1, 1, PlaceKind.CALL, (), text)
+    event = Event(EventKind.CALL, place, 1, "", api, (), want)
     site = site_of(event, call)
     assert site is not None
     return [c.template for c in candidates(Troubled(api, symptom, site, values, want, **more))]
@@ -67,9 +68,8 @@ def test_an_answer_that_depends_on_a_variable_gets_none() -> None:
 
 def _rewritten(source: bytes, name: str, lab: FakeLab) -> list[str]:
     node = next(n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.ImportFrom))
-    event = Event(
-        "call", Place("m", "m.py", 1, 0, 1, 1, "f", (), ""), 1, name, f"{node.module}.{name}", (), None, (), (), "", ""
-    )
+    place = Place("m", "m.py", 1, 0, 1, 1, PlaceKind.FROM_IMPORT, (), "")
+    event = Event(EventKind.CALL, place, 1, name, f"{node.module}.{name}", ())
     return [apply(source, [made]).decode() for made, _ in edits(event, node, source, lab)]
 
 

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from migrate_lens.model.trace import Event, Place
+from migrate_lens.model.trace import Event, EventKind, Place, PlaceKind
 from migrate_lens.remedies.reproduce.functions import programs
 
 _APPLY = "torch.autograd.Function.apply"
@@ -14,8 +14,8 @@ _T = ("#", 1, 0)
 
 
 def _applied(*inputs: object) -> list[str]:
-    place = Place("m", "m.py", 1, 0, 1, 1, "m", (), "")
-    event = Event("call", place, 1, "", _APPLY, inputs, None, (), (), "", "")
+    place = Place("m", "m.py", 1, 0, 1, 1, PlaceKind.METHOD, (), "")
+    event = Event(EventKind.CALL, place, 1, "", _APPLY, inputs)
     return list(programs(_APPLY, [event, event]))
 
 

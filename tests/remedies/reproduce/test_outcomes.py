@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from fake_lab import finished, raised, tensor
 
-from migrate_lens.model.trace import Ending
+from migrate_lens.model.trace import Died
 from migrate_lens.remedies.lab import Side, Trial
 from migrate_lens.remedies.reproduce.outcomes import ACCEPTS, DIES, DIFFERS, HANGS, RAISES, sign
 
-_DEAD = Side(Ending("died", None), "SIGSEGV")
-_SLOW = Side(Ending("died", None), "timeout")
+_DEAD = Side(Died(), "SIGSEGV")
+_SLOW = Side(Died(), "timeout")
 
 
 @pytest.mark.parametrize(("torch", "paddle", "how", "what"), [

@@ -73,12 +73,12 @@ def test_a_missing_name_needs_no_assertion_to_fail() -> None:
 
 
 def test_a_hang_ends_itself() -> None:
-    from migrate_lens.model.trace import Ending
+    from migrate_lens.model.trace import Died
     from migrate_lens.remedies.lab import Side
 
     def answer(source: str) -> Trial:
         fate = "SIGALRM" if "signal.alarm" in source else "timeout"
-        return Trial(finished(1), Side(Ending("died", None), fate))
+        return Trial(finished(1), Side(Died(), fate))
 
     case = Case("torch.f:timeout", "torch.f", "timeout", (), "does not return")
     made = reproduce(case, (), ["import torch\nresult = 1\n"], FakeLab(answer, frozenset({("torch.f", "timeout")})))

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import assert_never
 
 from migrate_lens.cpp.naming import FRAMEWORK
 from migrate_lens.cpp.tokens import Tokens
@@ -23,6 +25,33 @@ _UNEVALUATED = re.compile(r"decltype|sizeof|static_assert|alignof|noexcept|align
 _ONLY_COMPILED = re.compile(r"constexpr|using|typedef|static_assert|case|goto")
 _BEFORE_VALUE = frozenset(("return", "else", "case", "throw", "co_return", "and", "or", "not", "do"))
 _DECLARES = frozenset(("namespace", "class", "struct", "union", "enum"))
+_NO_VALUES = ("this", "true", "false", "nullptr", "NULL")
+_LARGEST = 2_000_000  # characters of a file that is read
+_SPACE = "::migrate_lens::"
+
+
+class MarkKind(StrEnum):
+    """What is marked; the first three are facts that rules may ask about."""
+
+    FUNCTION = "function"
+    METHOD = "method"
+    CAST = "cast"
+    RETURN = "return"
+    ENTRY = "entry"
+
+    @property
+    def is_call(self) -> bool:
+        """Whether it is a call, and not an edge of a function."""
+        return self not in (MarkKind.RETURN, MarkKind.ENTRY)
+
+
+class _Body(StrEnum):
+    """What stands between two braces."""
+
+    CODE = "code"
+    DECLARATIONS = "declarations"
+    MODULE = "module"
+    DATA = "data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +59,18 @@ class Mark:
     """One marked place.
 
     Attributes:
-        kind: ``function``, ``method``, ``cast``, ``return`` or ``entry``.
+        kind: what is marked.
         name: the function as written, the method alone, or the type that is cast to.
         path: the file, relative to the library.
         line: of the name.
         generic: whether it has template arguments.
         closed: whether all that it is given is told as well: literals, plain names, and marked calls.
-        begin: first and last character of the expression.
+        begin, end: first and last character of the expression.
+        receiver: what a method is called on, or what is cast, as written.
+        told: plain names whose values are told before it.
     """
 
-    kind: str
+    kind: MarkKind
     name: str
     path: str
     line: int
@@ -59,7 +90,7 @@ def marks(text: str, path: str, known: Callable[[str], str]) -> tuple[Mark, ...]
         path: its name in the marks.
         known: the full name of a plain one that torch declares, empty if it is none.
     """
-    if len(text) > 2_000_000:
+    if len(text) > _LARGEST:
         return ()
     return tuple(_Finder(Tokens(text), path, known).find())
 
@@ -80,16 +111,20 @@ def marked(text: str, numbered: Iterable[tuple[int, Mark]]) -> str:
 
 
 def _around(number: int, mark: Mark) -> tuple[str, str]:
-    space = "::migrate_lens::"
+    """What is written before and behind a marked place."""
     told = "".join(f", {name}" for name in mark.told)
-    if mark.kind == "entry":
-        return "", f" {space}entered({number}{told});"
-    if mark.kind == "return" and mark.told:
-        return f"{{ {space}gave({number}{told}); ", " }"
-    if mark.kind == "return":
-        return "(", f", {space}leave<void>({number}))"
-    kind = f"decltype({mark.receiver})" if mark.receiver else "void"
-    return f"({space}enter<{kind}>({number}{told}), ", f", {space}leave<{kind}>({number}))"
+    match mark.kind:
+        case MarkKind.ENTRY:
+            return "", f" {_SPACE}entered({number}{told});"
+        case MarkKind.RETURN:
+            if mark.told:
+                return f"{{ {_SPACE}gave({number}{told}); ", " }"
+            return "(", f", {_SPACE}leave<void>({number}))"
+        case MarkKind.FUNCTION | MarkKind.METHOD | MarkKind.CAST:
+            kind = f"decltype({mark.receiver})" if mark.receiver else "void"
+            return f"({_SPACE}enter<{kind}>({number}{told}), ", f", {_SPACE}leave<{kind}>({number}))"
+        case _:
+            assert_never(mark.kind)
 
 
 @dataclass(slots=True)
@@ -107,7 +142,7 @@ class _Finder:
         self._t = tokens
         self._path = path
         self._known = known
-        self._bodies: list[str] = []
+        self._bodies: list[_Body] = []
 
     def find(self) -> Iterator[Mark]:
         """All marks, in the order of the text."""
@@ -118,9 +153,10 @@ class _Finder:
                 yield from self._open(at)
             elif text == "}" and self._bodies:
                 self._bodies.pop()
-            elif self._bodies and self._bodies[-1] == "code":
-                if (skip := self._skipped(at)) > at:
-                    at = skip
+            elif self._bodies and self._bodies[-1] is _Body.CODE:
+                behind = self._skipped(at)
+                if behind > at:
+                    at = behind
                     continue
                 yield from self._value(at)
             at += 1
@@ -129,50 +165,70 @@ class _Finder:
 
     def _open(self, at: int) -> Iterator[Mark]:
         """A brace: a body of code, of declarations or of a module; code says what it was entered with."""
-        outer = self._bodies[-1] if self._bodies else "declarations"
+        outer = self._bodies[-1] if self._bodies else _Body.DECLARATIONS
         head = self._head(at)
-        kind = "code" if outer in ("code", "module") else self._kind(head, at)
-        self._bodies.append(kind)
-        if kind != "code" or outer == "code":
+        body = _Body.CODE if outer in (_Body.CODE, _Body.MODULE) else self._body(head, at)
+        self._bodies.append(body)
+        if body is not _Body.CODE or outer is _Body.CODE:
             return
-        group = self._lambda(at) if outer == "module" else self._parameters(head, at)
-        if group is not None:
-            names = tuple(filter(None, (self._parameter(*part) for part in self._t.split(group))))
-            end = self._t.items[at].end
-            name = self._t.at(group - 1)
-            yield Mark("entry", name, self._path, self._line(at), False, True, end, end, told=names)
+        group = self._lambda(at) if outer is _Body.MODULE else self._parameters(head, at)
+        if group is None:
+            return
+        parameters = [self._parameter(*part) for part in self._t.split(group)]
+        end = self._t.items[at].end
+        yield Mark(
+            MarkKind.ENTRY,
+            self._t.at(group - 1),
+            self._path,
+            self._line(at),
+            generic=False,
+            closed=True,
+            begin=end,
+            end=end,
+            told=tuple(name for name in parameters if name),
+        )
 
     def _head(self, at: int) -> int:
         """The token that begins what stands before a brace."""
         begin = at
         while begin > 0 and self._t.at(begin - 1) not in (";", "{", "}"):
-            begin = self._t.partner.get(begin - 1, begin - 1) if self._t.at(begin - 1) in (")", "]") else begin - 1
+            before = begin - 1
+            begin = self._t.partner.get(before, before) if self._t.at(before) in (")", "]") else before
         if self._t.at(begin) == "template" and self._t.at(begin + 1) == "<":
-            depth = 0
-            for index in range(begin + 1, at):
-                depth += {"<": 1, ">": -1}.get(self._t.at(index), 0)
-                if depth == 0:
-                    return index + 1
+            return self._behind_template(begin, at)
         return begin
 
-    def _kind(self, head: int, at: int) -> str:
-        words = {self._t.at(index) for index in range(head, min(at, head + 4))}
+    def _behind_template(self, begin: int, at: int) -> int:
+        """The token behind ``template <...>``."""
+        depth = 0
+        for index in range(begin + 1, at):
+            depth += {"<": 1, ">": -1}.get(self._t.at(index), 0)
+            if depth == 0:
+                return index + 1
+        return begin
+
+    def _body(self, head: int, at: int) -> _Body:
+        """What stands behind a brace, by what stands before it."""
         if _MODULE.fullmatch(self._t.at(head)):
-            return "module"
-        if "constexpr" in words or words & _DECLARES or ("extern" in words and self._parameters(head, at) is None):
-            return "declarations"
-        return "code" if self._parameters(head, at) is not None else "data"
+            return _Body.MODULE
+        words = {self._t.at(index) for index in range(head, min(at, head + 4))}
+        is_function = self._parameters(head, at) is not None
+        if "constexpr" in words or words & _DECLARES or ("extern" in words and not is_function):
+            return _Body.DECLARATIONS
+        return _Body.CODE if is_function else _Body.DATA
 
     def _parameters(self, head: int, at: int) -> int | None:
         """The bracket of a function's parameters."""
         index = head
         while index < at:
-            if self._t.at(index) == "(":
-                if self._t.at(index - 1) == "operator":
-                    index = self._t.partner.get(index, index) + 1
-                    continue
-                return index if self._t.word(index - 1) or self._t.at(index - 2) == "operator" else None
-            if self._t.at(index) == "=" and self._t.at(index - 1) != "operator":
+            text, of_operator = self._t.at(index), self._t.at(index - 1) == "operator"
+            if text == "(" and of_operator:
+                index = self._t.partner.get(index, index) + 1
+                continue
+            if text == "(":
+                named = self._t.word(index - 1) or self._t.at(index - 2) == "operator"
+                return index if named else None
+            if text == "=" and not of_operator:
                 return None
             index += 1
         return None
@@ -192,13 +248,10 @@ class _Finder:
                 end = index
                 break
         last = end - 1
-        named = (
-            end - begin > 1
-            and self._t.word(last)
-            and not _NUMBERS.fullmatch(self._t.at(last))
-            and self._t.at(last) != "const"
-        )
-        return self._t.at(last) if named and self._t.at(last - 1) != "::" else ""
+        name = self._t.at(last)
+        if end - begin < 2 or not self._t.word(last) or self._t.at(last - 1) == "::":
+            return ""
+        return "" if name == "const" or _NUMBERS.fullmatch(name) else name
 
     def _skipped(self, at: int) -> int:
         """Behind what is not evaluated, or only when compiling."""
@@ -208,10 +261,13 @@ class _Finder:
         if text == "constexpr" and self._t.at(at - 1) == "if":
             return self._t.partner.get(at + 1, at) + 1
         if _ONLY_COMPILED.fullmatch(text):
-            stop = ":" if text == "case" else ";"
-            while at < len(self._t) and self._t.at(at) not in (stop, "}"):
-                at = self._t.partner.get(at, at) + 1 if self._t.at(at) == "{" else at + 1
-            return at
+            return self._end_of(at, ":" if text == "case" else ";", ("{",))
+        return at
+
+    def _end_of(self, at: int, stop: str, brackets: tuple[str, ...]) -> int:
+        """Where a token stands that ends what begins here, outside of some brackets; or the body ends."""
+        while at < len(self._t) and self._t.at(at) not in (stop, "}"):
+            at = self._t.partner.get(at, at) + 1 if self._t.at(at) in brackets else at + 1
         return at
 
     # -- values --------------------------------------------------------------------------------------------------
@@ -225,16 +281,14 @@ class _Finder:
             yield from self._chain(at)
 
     def _return(self, at: int) -> Iterator[Mark]:
-        end = at + 1
-        while end < len(self._t) and self._t.at(end) not in (";", "}"):
-            end = self._t.partner.get(end, end) + 1 if self._t.at(end) in ("(", "[", "{") else end + 1
+        end = self._end_of(at + 1, ";", ("(", "[", "{"))
         name = self._t.at(at + 1) if end == at + 2 and self._t.word(at + 1) else ""
         if self._t.at(end) != ";" or name in ("this", "nullptr"):
             return
         if name:
-            yield self._mark("return", "return", at, end + 1, at, closed=False, told=(name,))
+            yield replace(self._mark(MarkKind.RETURN, "return", at, end + 1, at), told=(name,))
         elif end > at + 1:
-            yield self._mark("return", "return", at + 1, end, at, closed=False)
+            yield self._mark(MarkKind.RETURN, "return", at + 1, end, at)
 
     def _cast(self, at: int) -> Iterator[Mark]:
         group = self._t.after_arguments(at + 1)
@@ -244,9 +298,9 @@ class _Finder:
             yield self._cast_to(name, at, end + 1, (group + 1, end))
 
     def _cast_to(self, name: str, begin: int, end: int, inner: tuple[int, int]) -> Mark:
-        receiver = self._t.source(*inner)
-        receiver = "" if self._has_lambda(*inner) else receiver
-        return self._mark("cast", name, begin, end, begin, closed=self._closed(*inner), receiver=receiver or "int")
+        receiver = "" if self._has_lambda(*inner) else self._t.source(*inner)
+        mark = self._mark(MarkKind.CAST, name, begin, end, begin)
+        return replace(mark, closed=self._closed(*inner), receiver=receiver or "int")
 
     def _starts(self, at: int) -> bool:
         """Whether an expression that may be a call begins here."""
@@ -255,9 +309,11 @@ class _Finder:
             return False
         if text == "(":
             end = self._t.partner.get(at, at)
-            return self._t.at(end + 1) in (".", "->") and not self._t.word(at - 1) and before not in (")", "]", ">")
+            handed_on = self._t.word(at - 1) or before in (")", "]", ">")
+            return self._t.at(end + 1) in (".", "->") and not handed_on
         if text == "::":
-            return self._t.word(at + 1) and not (self._t.word(at - 1) and before not in _BEFORE_VALUE)
+            qualified = self._t.word(at - 1) and before not in _BEFORE_VALUE
+            return self._t.word(at + 1) and not qualified
         return self._t.word(at) and not _NOT_CALLED.fullmatch(text)
 
     def _chain(self, at: int) -> Iterator[Mark]:
@@ -300,27 +356,44 @@ class _Finder:
         return index, generic
 
     def _call(self, begin: int, group: int, end: int, link: _Link) -> Iterator[Mark]:
-        closed = self._closed(group + 1, end - 1)
-        told = self._plain_names(group)
-        if link.dot >= 0:
-            if self._has_lambda(begin, link.dot):
-                return
-            receiver = self._t.source(begin, link.dot)
-            plain = re.fullmatch(r"[A-Za-z_]\w*", receiver) is not None and receiver != "this"
-            if self._t.at(link.dot) == "->":
-                receiver, plain = f"*({receiver})", False
-            told = (receiver, *told) if plain else told
-            closed &= plain or self._closed(begin, link.dot)
-            yield self._mark("method", link.name, begin, end, link.index, closed=closed, receiver=receiver, told=told,
-                             generic=link.generic)  # fmt: skip
+        if link.dot < 0 and self._is_number(link.name) and end > group + 2:
+            yield self._cast_to(link.name, begin, end, (group + 1, end - 1))
             return
-        name = link.name
-        if _NUMBERS.fullmatch(name.rpartition("::")[2]) and end > group + 2:
-            yield self._cast_to(name, begin, end, (group + 1, end - 1))
-        elif name.partition("::")[0] in FRAMEWORK and "::" in name:
-            yield self._mark("function", name, begin, end, link.index, closed=closed, told=told, generic=link.generic)
-        elif "::" not in name and self._calls(begin) and (full := self._known(name)):
-            yield self._mark("function", full, begin, end, link.index, closed=closed, told=told, generic=link.generic)
+        kind, name = MarkKind.METHOD, link.name
+        if link.dot < 0:
+            kind, name = MarkKind.FUNCTION, self._function(link.name, begin)
+        if not name:
+            return
+        mark = replace(
+            self._mark(kind, name, begin, end, link.index),
+            closed=self._closed(group + 1, end - 1),
+            told=self._plain_names(group),
+            generic=link.generic,
+        )
+        if kind is MarkKind.FUNCTION:
+            yield mark
+        elif not self._has_lambda(begin, link.dot):
+            yield self._with_receiver(mark, begin, link.dot)
+
+    def _is_number(self, name: str) -> bool:
+        """Whether a name is one of a type of numbers, which is cast to."""
+        return _NUMBERS.fullmatch(name.rpartition("::")[2]) is not None
+
+    def _function(self, name: str, begin: int) -> str:
+        """The full name of a function that may be torch's; empty for any other."""
+        if "::" in name:
+            return name if name.partition("::")[0] in FRAMEWORK else ""
+        return self._known(name) if self._calls(begin) else ""
+
+    def _with_receiver(self, mark: Mark, begin: int, dot: int) -> Mark:
+        """The mark of a method, with what it is called on; a plain name is told."""
+        receiver = self._t.source(begin, dot)
+        if self._t.at(dot) == "->":
+            closed = mark.closed and self._closed(begin, dot)
+            return replace(mark, closed=closed, receiver=f"*({receiver})")
+        if receiver != "this" and re.fullmatch(r"[A-Za-z_]\w*", receiver):
+            return replace(mark, receiver=receiver, told=(receiver, *mark.told))
+        return replace(mark, closed=mark.closed and self._closed(begin, dot), receiver=receiver)
 
     def _calls(self, begin: int) -> bool:
         """Whether a plain name with a bracket behind it is a call, not a declaration."""
@@ -329,8 +402,8 @@ class _Finder:
 
     def _plain_names(self, group: int) -> tuple[str, ...]:
         """Arguments that are a name and nothing else."""
-        parts = [self._t.at(a) for a, b in self._t.split(group) if b - a == 1 and self._t.word(a)]
-        return tuple(p for p in parts if p not in ("this", "true", "false", "nullptr", "NULL") and not p.isupper())
+        words = [self._t.at(first) for first, end in self._t.split(group) if end - first == 1 and self._t.word(first)]
+        return tuple(word for word in words if word not in _NO_VALUES and not word.isupper())
 
     def _closed(self, begin: int, end: int) -> bool:
         """Whether an expression is made of literals, plain names as whole arguments, and calls that are marked."""
@@ -340,30 +413,37 @@ class _Finder:
 
     def _literal(self, index: int) -> bool:
         text = self._t.at(index)
-        return text[0].isdigit() or text[0] == '"' or text in "(){},.-<>" or text in ("::", "->", "true", "false")
+        if text[0].isdigit() or text[0] == '"':
+            return True
+        return text in "(){},.-<>" or text in ("::", "->", "true", "false")
 
     def _told_name(self, index: int, begin: int, end: int) -> bool:
         """A name that is told, called, or part of a qualified one."""
         if not self._t.word(index):
             return False
         before, after = self._t.at(index - 1), self._t.at(index + 1)
-        if "::" in (before, after) or before in (".", "->") or after in (".", "->", "(", "<"):
+        if before in (".", "->", "::") or after in (".", "->", "::", "(", "<"):
             return True
-        whole = (index == begin or before in ("(", "{", ",")) and (index == end - 1 or after in (")", "}", ","))
-        return whole or _NUMBERS.fullmatch(self._t.at(index)) is not None
+        if _NUMBERS.fullmatch(self._t.at(index)):
+            return True
+        opens = index == begin or before in ("(", "{", ",")
+        closes = index == end - 1 or after in (")", "}", ",")
+        return opens and closes
 
     def _has_lambda(self, begin: int, end: int) -> bool:
-        return any(
-            self._t.at(index) == "[" and not (self._t.word(index - 1) or self._t.at(index - 1) in (")", "]"))
-            for index in range(begin, end)
-        )
+        brackets = (index for index in range(begin, end) if self._t.at(index) == "[")
+        return any(not self._is_index(bracket) for bracket in brackets)
+
+    def _is_index(self, bracket: int) -> bool:
+        """Whether a bracket picks an item, and does not begin a lambda."""
+        return self._t.word(bracket - 1) or self._t.at(bracket - 1) in (")", "]")
 
     # -- marks ---------------------------------------------------------------------------------------------------
 
-    def _mark(self, kind: str, name: str, begin: int, end: int, named: int, *, closed: bool, receiver: str = "",
-              told: tuple[str, ...] = (), generic: bool = False) -> Mark:  # fmt: skip
+    def _mark(self, kind: MarkKind, name: str, begin: int, end: int, named: int) -> Mark:
+        """A mark of the tokens from ``begin`` to before ``end``, whose name stands at a third one; nothing is told."""
         first, last = self._t.items[begin].start, self._t.items[end - 1].end
-        return Mark(kind, name, self._path, self._line(named), generic, closed, first, last, receiver, told)
+        return Mark(kind, name, self._path, self._line(named), generic=False, closed=False, begin=first, end=last)
 
     def _line(self, index: int) -> int:
         return self._t.text.count("\n", 0, self._t.items[index].start) + 1
