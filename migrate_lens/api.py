@@ -6,9 +6,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
-from migrate_lens.commands import trace as trace_pipeline
+from migrate_lens.commands import trace as tracing
 from migrate_lens.compare import comparison
 from migrate_lens.compare.comparison import Comparison
 from migrate_lens.config import DEFAULT_TIMEOUT
@@ -22,13 +21,28 @@ _HERE = Path(sys.executable)
 
 
 def trace(
-    program: str | Path, *, runtime: str = "torch", output: str | Path | None = None, record: str = "digests",
-    max_bytes: int = MAX_BYTES, zoom: str = "", stop_at: str = "", substitute: Mapping[str, Any] | None = None,
-    like: str | Path | None = None, gradients: bool = False, backward: bool = False, scope: Sequence[str] = (),
+    program: str | Path,
+    *,
+    runtime: str = "torch",
+    output: str | Path | None = None,
+    record: str = "digests",
+    max_bytes: int = MAX_BYTES,
+    zoom: str = "",
+    stop_at: str = "",
+    substitute: Mapping[str, object] | None = None,
+    like: str | Path | None = None,
+    gradients: bool = False,
+    backward: bool = False,
+    scope: Sequence[str] = (),
     library: str | Path = ".",
-    torch_python: str | Path = _HERE, paddle_python: str | Path = _HERE, timeout: float = DEFAULT_TIMEOUT,
-) -> Trace:  # fmt: skip
+    torch_python: str | Path = _HERE,
+    paddle_python: str | Path = _HERE,
+    timeout: float = DEFAULT_TIMEOUT,
+) -> Trace:
     """Run a program in a process of its own and record every torch call that it makes.
+
+    The options are keywords, one for each flag of ``migrate-lens trace``: they are what this function is for, so they
+    are no object that a user must make first.
 
     Args:
         program: a script, ``package.module:callable``, a pytest file or node.
@@ -52,12 +66,20 @@ def trace(
     Raises:
         LensError: the program, a call's name or an interpreter cannot be used, or no call was recorded.
     """
-    given = tuple((call, trace_pipeline.encoded(value)) for call, value in (substitute or {}).items())
+    handed = tuple((call, tracing.encoded(value)) for call, value in (substitute or {}).items())
     asked = TraceRequest(
-        str(program), Path(library), Runtime(runtime), Path(torch_python), Path(paddle_python), tuple(scope), timeout,
-        Steering(Level(record), max_bytes, zoom, stop_at, given, gradients), Path(like) if like else None, backward,
-    )  # fmt: skip
-    return trace_pipeline.trace(asked, Path(output) if output else None, lambda line: None).trace
+        program=str(program),
+        folder=Path(library),
+        runtime=Runtime(runtime),
+        torch_python=Path(torch_python),
+        paddle_python=Path(paddle_python),
+        scope=tuple(scope),
+        timeout=timeout,
+        steering=Steering(Level(record), max_bytes, zoom, stop_at, handed, gradients),
+        like=Path(like) if like else None,
+        backward=backward,
+    )
+    return tracing.trace(asked, Path(output) if output else None, lambda line: None).trace
 
 
 def compare(left: Trace | str | Path, right: Trace | str | Path) -> Comparison:
@@ -70,8 +92,11 @@ def compare(left: Trace | str | Path, right: Trace | str | Path) -> Comparison:
     Raises:
         UsageError: a file is no trace.
     """
-    one, other = (t if isinstance(t, Trace) else trace_pipeline.opened(Path(t)) for t in (left, right))
-    return comparison.compare(one, other)
+    return comparison.compare(_opened(left), _opened(right))
+
+
+def _opened(trace: Trace | str | Path) -> Trace:
+    return trace if isinstance(trace, Trace) else tracing.opened(Path(trace))
 
 
 def record(output: str | Path | None = None, *, level: str = "digests") -> AbstractContextManager[Recording]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from migrate_lens import config
-from migrate_lens.cli.terminal import terminal
+from migrate_lens.cli import terminal
 
 State = Annotated[Path, typer.Option("--state", metavar="DIR", help="Where the last diagnosis is.")]
 Gaps = Annotated[list[str] | None, typer.Argument(metavar="GAP", help="Gaps of the last diagnosis, by id.")]

@@ -1,25 +1,88 @@
-"""How commands print: functions of the command line in, one place for every module that has commands out."""
+"""Text and lines of progress, in; what a person or a pipe sees on stdout and stderr, out. Nothing else prints."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 
-Show = Callable[[str], None]
-Say = Callable[[], Callable[[str], None]]
+from migrate_lens.model.progress import Progress
+from migrate_lens.reports import WIDTH
 
-
-@dataclass
-class Terminal:
-    """What commands print with; ``cli`` sets it before it runs one.
-
-    Attributes:
-        show: prints on stdout.
-        progress: gives the function that tells a waiting person what is being done.
-    """
-
-    show: Show = print
-    progress: Say = lambda: lambda line: None
+MAX_WIDTH = 120
 
 
-terminal = Terminal()
+def show(text: str) -> None:
+    """Write to stdout; what its encoding cannot say is written as escapes."""
+    reconfigure: Callable[..., None] | None = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")
+    with _quiet_pipe():
+        print(text, end="", flush=True)
+
+
+def say(line: str) -> None:
+    """Write a line to stderr."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def progress() -> Progress:
+    """Lines for a person who waits; a log gets none."""
+    if not _is_terminal(sys.stderr):
+        return lambda line: None
+    return lambda line: say(f"- {line}")
+
+
+def width() -> int:
+    """Columns for text on stdout: what a terminal has, up to what can be read with ease."""
+    columns = shutil.get_terminal_size((WIDTH, 24)).columns if _is_terminal(sys.stdout) else WIDTH
+    return min(columns, MAX_WIDTH)
+
+
+def show_in_colour(text: str) -> None:
+    """Write a diagnosis to stdout, in colour where a person sees it and has not said otherwise."""
+    if _is_terminal(sys.stdout) and not os.environ.get("NO_COLOR"):
+        _paint(text)
+    else:
+        show(text)
+
+
+_STYLES = {
+    r"(?m)^No gaps: .*": "bold green",
+    r"(?m)^\d+ gaps?: .*": "bold red",
+    r"(?m)^The torch baseline does not run.*": "bold red",
+    r"(?m)^(First divergence|What to do next|UNCLASSIFIED.*|\w+: .*)$": "bold",
+    r"\bpassed\b": "green",
+    r"\b(failed|crashed|timed_out)\b": "red",
+    r"(?m)^    migrate-lens .*": "cyan",
+}
+
+
+def _paint(text: str) -> None:
+    """Colours come last and only here, so that the text itself is the same everywhere."""
+    from rich.console import Console
+    from rich.text import Text
+
+    painted = Text(text.rstrip("\n"))
+    for pattern, style in _STYLES.items():
+        painted.highlight_regex(pattern, style)
+    with _quiet_pipe():
+        Console(file=sys.stdout, soft_wrap=True, highlight=False).print(painted)
+
+
+def _is_terminal(stream: object) -> bool:
+    """A closed stream is None, and no terminal."""
+    return stream is not None and bool(getattr(stream, "isatty", bool)())
+
+
+class _quiet_pipe:  # noqa: N801 - reads as a function
+    """A reader that went away (``| head``) is no error; the interpreter must not complain about it at exit either."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        if kind is None or not issubclass(kind, BrokenPipeError):
+            return False
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True

@@ -1,29 +1,35 @@
-"""``migrate-lens audit``: paths and flags in; the text of a report and an exit code out. Nothing here prints.
-
-``register(app, show, say)`` adds the command to the command line: ``show`` takes the report, ``say`` takes progress.
-Importing this module costs nothing: readers, rules and formats are imported when the command runs.
-"""
+"""Paths to audit in; what a migration of them would meet, read and never run, out."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import assert_never
 
 from migrate_lens import state
+from migrate_lens.audit import baseline, report, surface, tree
+from migrate_lens.audit.baseline import Known
+from migrate_lens.audit.surface import Surface
+from migrate_lens.model.audit import ASKED, AuditGap, AuditReport, LibraryAudit
 from migrate_lens.model.errors import StateError, UsageError
 from migrate_lens.model.progress import Progress
+from migrate_lens.rulebook.audit import load_rules
 
-if TYPE_CHECKING:
-    from migrate_lens.audit.surface import Surface
-    from migrate_lens.model.audit import AuditReport, LibraryAudit
 
-FORMATS = ("text", "json", "md", "markdown", "sarif")
-FAIL_ON = ("any", "import", "asked", "none")
+class FailOn(StrEnum):
+    """Which gaps a user wants an audit to fail on.
+
+    ``import``: what is reached by importing the package. ``asked``: where both frameworks were asked for a name. Sites
+    that are optional count for neither.
+    """
+
+    ANY = "any"
+    IMPORT = "import"
+    ASKED = "asked"
+    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,192 +38,138 @@ class AuditOptions:
 
     Attributes:
         paths: folders, files, wheels, sdists, or names of installed distributions.
+        torch_python, paddle_python: interpreters, by path or by name on PATH; None is the current one.
         surface: a saved surface; without one the installed frameworks are asked.
-        fail_on: which gaps make the exit code 1: any, import (reached by importing the package), asked (both
-            frameworks were asked and the site is not optional), none.
+        save_surface: where to keep what they answered.
+        baseline: a file of gaps that are known, which are left out.
+        write_baseline: where to write the gaps as known ones.
+        changed_since: a git revision; only files that differ from it are read.
         cache: whether scans and surfaces are kept between runs.
     """
 
     paths: tuple[str, ...]
-    format: str = "text"
-    output: Path | None = None
     torch_python: str | None = None
     paddle_python: str | None = None
     surface: Path | None = None
     save_surface: Path | None = None
-    fail_on: str = "any"
     baseline: Path | None = None
     write_baseline: Path | None = None
     changed_since: str | None = None
-    explain: str | None = None
     cache: bool = True
 
 
-def run(options: AuditOptions, say: Progress) -> tuple[str, int]:
-    """Audit every path; the text to show (empty if it went to a file) and the exit code."""
-    for name, value, known in (("--format", options.format, FORMATS), ("--fail-on", options.fail_on, FAIL_ON)):
-        if value not in known:
-            raise UsageError(f"{name}: no such value {value!r}", f"one of {', '.join(known)}")
-    if options.explain:
-        return explained(options.explain), 0
+def audit(options: AuditOptions, progress: Progress) -> AuditReport:
+    """Audit every path, one after the other.
+
+    Raises:
+        UsageError: there is no path, or one that does not exist; an interpreter cannot be used.
+        StateError: the baseline cannot be written.
+    """
     if not options.paths:
         raise UsageError("nothing to audit", "migrate-lens audit PATH...")
-    say(f"auditing {', '.join(options.paths)}: reading only, nothing is run")
-    surface = surface_of(options, say)
-    report = report_of(options, surface)
+    progress(f"auditing {', '.join(options.paths)}: reading only, nothing is run")
+    both = _surface(options, progress)
+    known = baseline.load(options.baseline) if options.baseline else None
+    libraries = tuple(_library(path, options, both, known) for path in dict.fromkeys(options.paths))
+    audited = report.assemble(both, libraries)
     if options.write_baseline:
-        from migrate_lens.audit import baseline
-
-        write(options.write_baseline, baseline.text(report.libraries))
-    shown = rendered(report, options.format)
-    if options.output:
-        write(options.output, shown)
-        shown = ""
-    return shown, exit_code(report, options.fail_on)
+        _write(options.write_baseline, baseline.text(audited.libraries))
+    return audited
 
 
-def surface_of(options: AuditOptions, say: Progress) -> Surface:
+def _surface(options: AuditOptions, progress: Progress) -> Surface:
     """A saved surface, or what the interpreters have."""
-    from migrate_lens.audit import surface
-
     if options.surface:
         return surface.load(options.surface)
-    torch, paddle = (interpreter(python) for python in (options.torch_python, options.paddle_python))
-    found = surface.installed(torch, paddle, state.cache_folder(), say)
+    torch, target = _interpreter(options.torch_python), _interpreter(options.paddle_python)
+    installed = surface.installed(torch, target, state.cache_folder(), progress)
     if options.save_surface:
-        surface.write(options.save_surface, found.document)
-    return found
+        surface.write(options.save_surface, installed.document)
+    return installed
 
 
-def interpreter(named: str | None) -> Path:
+def _interpreter(named: str | None) -> Path:
     """The interpreter that the user named, on PATH or by its place; without one, the current one."""
     if not named:
         return Path(sys.executable)
-    found = shutil.which(named)
-    if not found:
+    path = shutil.which(named)
+    if not path:
         raise UsageError(f"no interpreter {named!r}", "give its path, or a name on PATH")
-    return Path(found)
+    return Path(path)
 
 
-def report_of(options: AuditOptions, surface: Surface) -> AuditReport:
-    """Every path, one after the other."""
-    from migrate_lens.audit import baseline, report
-
-    known = baseline.load(options.baseline) if options.baseline else None
-    libraries = [audit_one(path, options, surface, known) for path in dict.fromkeys(options.paths)]
-    return report.assemble(surface, tuple(libraries))
-
-
-def audit_one(path: str, options: AuditOptions, surface: Surface, known: object) -> LibraryAudit:
+def _library(path: str, options: AuditOptions, both: Surface, known: Known | None) -> LibraryAudit:
     """One path, wherever its sources come from."""
-    from migrate_lens.audit import baseline, report, tree
-
-    with tree.opened(path) as found:
-        only = baseline.changed_since(found.root, options.changed_since) if options.changed_since else None
-        kept = state.cache_folder() if options.cache else None
-        return report.audit_tree(found, surface, kept, known if isinstance(known, baseline.Known) else None, only)
+    with tree.opened(path) as sources:
+        only = baseline.changed_since(sources.root, options.changed_since) if options.changed_since else None
+        cache = state.cache_folder() if options.cache else None
+        return report.audit_tree(sources, both, cache, known, only)
 
 
-def rendered(report: AuditReport, name: str) -> str:
-    """The report in one format."""
-    if name == "json":
-        from migrate_lens.reports import audit_json
-
-        return audit_json.render(report)
-    if name == "sarif":
-        from migrate_lens.reports import sarif
-
-        return sarif.render_audit(report)
-    if name == "text":
-        from migrate_lens.reports import audit_text
-
-        return audit_text.render(report)
-    from migrate_lens.reports import audit_markdown
-
-    return audit_markdown.render(report)
+def _write(path: Path, text: str) -> None:
+    try:
+        state.write(path, text)
+    except OSError as error:
+        raise StateError(f"cannot write {path}: {error.strerror}", "name another file") from error
 
 
-def exit_code(report: AuditReport, fail_on: str) -> int:
-    """1 if there is a gap of the kind that the user wants to hear of."""
-    gaps = [one for library in report.libraries for one in library.gaps]
-    wanted = {
-        "any": bool(gaps),
-        "import": any(one.reach == "import" and not one.guarded for one in gaps),
-        "asked": any(one.basis == "asked" and not one.guarded for one in gaps),
-        "none": False,
-    }
-    return int(wanted[fail_on])
+# -- whether it failed -------------------------------------------------------------------------------------------------
+
+
+def fail_on(name: str) -> FailOn:
+    """What the user wants to fail on.
+
+    Raises:
+        UsageError: there is no such choice.
+    """
+    try:
+        return FailOn(name)
+    except ValueError as error:
+        raise UsageError(f"--fail-on: no such value {name!r}", f"one of {', '.join(FailOn)}") from error
+
+
+def fails(audited: AuditReport, on: FailOn) -> bool:
+    """Whether there is a gap of the kind that the user wants to hear of."""
+    gaps = [gap for library in audited.libraries for gap in library.gaps]
+    return any(_counts(gap, on) for gap in gaps)
+
+
+def _counts(gap: AuditGap, on: FailOn) -> bool:
+    match on:
+        case FailOn.ANY:
+            return True
+        case FailOn.IMPORT:
+            return gap.reach == "import" and not gap.guarded
+        case FailOn.ASKED:
+            return gap.basis == ASKED and not gap.guarded
+        case FailOn.NONE:
+            return False
+        case _:
+            assert_never(on)
+
+
+# -- what a rule says --------------------------------------------------------------------------------------------------
 
 
 def explained(name: str) -> str:
-    """What a rule says, and the cases that prove it."""
-    from migrate_lens.rulebook.audit import load_rules
+    """What an audit rule says, and the cases that prove it.
 
+    Raises:
+        UsageError: there is no such rule.
+    """
     rules = {rule.id: rule for rule in load_rules().rules}
     rule = rules.get(name)
     if rule is None:
         raise UsageError(f"--explain: no audit rule {name!r}", f"one of {', '.join(rules)}")
     head = f"{rule.id}: {rule.title}\n\n{rule.why}\ninstead: {rule.instead}\n"
     kind = f"{rule.symptom}, {rule.layer}, category {rule.category}, {rule.decision}\n"
-    return f"{head}{kind}\nfor example\n{indented(rule.examples)}\nbut not\n{indented(rule.counterexamples)}"
+    return f"{head}{kind}\nfor example\n{_cases(rule.examples)}\nbut not\n{_cases(rule.counterexamples)}"
 
 
-def indented(cases: tuple[tuple[str, str], ...]) -> str:
+def _cases(cases: tuple[tuple[str, str], ...]) -> str:
     """Cases of a rule as they stand in a file."""
-    return "".join(f"  {path}\n" + "".join(f"    {line}\n" for line in source.splitlines()) for path, source in cases)
+    return "".join(f"  {path}\n{_indented(source)}" for path, source in cases)
 
 
-def write(path: Path, text: str) -> None:
-    """Write a file that the user named."""
-    try:
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise StateError(f"cannot write {path}: {error.strerror}", "name another file") from error
-
-
-def register(app: typer.Typer, show: Progress, say: Progress) -> None:
-    """Add ``audit`` to a command line; its return value is the exit code."""
-
-    @app.command()
-    def audit(
-        paths: Annotated[
-            list[str] | None,
-            typer.Argument(metavar="PATH...", help="Folders, files, wheels, sdists, or installed names."),
-        ] = None,
-        format: Annotated[str, typer.Option(metavar="F", help="text, json, md or sarif.")] = "text",
-        output: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report there.")] = None,
-        torch_python: Annotated[str | None, typer.Option(metavar="P", help="The interpreter that has torch.")] = None,
-        paddle_python: Annotated[str | None, typer.Option(metavar="P", help="The interpreter that has Paddle.")] = None,
-        surface: Annotated[
-            Path | None, typer.Option(metavar="FILE", help="A saved surface, instead of asking what is installed.")
-        ] = None,
-        save_surface: Annotated[Path | None, typer.Option(metavar="FILE", help="Save what was asked.")] = None,
-        fail_on: Annotated[str, typer.Option(metavar="WHAT", help="Exit 1 on: any, import, asked or none.")] = "any",
-        baseline: Annotated[Path | None, typer.Option(metavar="FILE", help="Gaps that are known.")] = None,
-        write_baseline: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a baseline.")] = None,
-        changed_since: Annotated[
-            str | None, typer.Option(metavar="REV", help="Only files that differ from a git revision.")
-        ] = None,
-        explain: Annotated[str | None, typer.Option(metavar="RULE", help="What an audit rule means.")] = None,
-        cache: Annotated[bool, typer.Option("--cache/--no-cache", help="Keep what was read between runs.")] = True,
-    ) -> int:
-        """Read sources and say what a migration would meet; nothing of PATH is run."""
-        options = AuditOptions(
-            tuple(paths or ()),
-            format,
-            output,
-            torch_python,
-            paddle_python,
-            surface,
-            save_surface,
-            fail_on,
-            baseline,
-            write_baseline,
-            changed_since,
-            explain,
-            cache,
-        )
-        text, code = run(options, say)
-        if text:
-            show(text)
-        return code
+def _indented(source: str) -> str:
+    return "".join(f"    {line}\n" for line in source.splitlines())

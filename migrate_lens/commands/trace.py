@@ -1,42 +1,34 @@
-"""A program or trace files in; a trace, the comparison of two, or calls made again alone, out. No printing."""
+"""A program or a trace file in; its trace, or calls of it made again alone, out."""
 
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from migrate_lens import state
-from migrate_lens.compare.comparison import Comparison, compare
 from migrate_lens.discovery.discover import discover
 from migrate_lens.model.errors import LibraryError, UsageError
 from migrate_lens.model.progress import Progress
 from migrate_lens.model.report import Level, Library, Probe, Runtime
-from migrate_lens.model.trace import Event, Trace
+from migrate_lens.model.trace import Event, Finished, Parts, Trace
 from migrate_lens.model.value import SCALARS, Encoded, tensors
 from migrate_lens.protocol.journal import is_trace
 from migrate_lens.protocol.selector import Counter, parse
 from migrate_lens.runs.bench import Steering
 from migrate_lens.runs.replay import Became, Judged, Remade, Replayer, Verdict, alone, disagrees, replayable
-from migrate_lens.runs.request import TraceRequest, workers
+from migrate_lens.runs.request import Recorded, TraceRequest, workers
 from migrate_lens.runs.store import load
-from migrate_lens.runs.tracer import Tracer, Validation
+from migrate_lens.runs.tracer import Tracer
 
 SUFFIX = ".trace"
+ALL = "all"
 _REPLAY_BYTES = 1 << 26
 _MAKE = "migrate-lens trace PROGRAM -o FILE makes one"
 _LIST = "migrate-lens trace PROGRAM lists its calls"
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A trace, and whether it can be believed."""
-
-    trace: Trace
-    validation: Validation | None = None
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -66,15 +58,6 @@ def is_recording(program: str) -> bool:
     return program.endswith(SUFFIX) or (path.is_file() and is_trace(path))
 
 
-def diff(left: Path, right: Path) -> Comparison:
-    """Hold the second trace against the first.
-
-    Raises:
-        UsageError: one of them is no trace.
-    """
-    return compare(opened(left), opened(right))
-
-
 # -- one run -----------------------------------------------------------------------------------------------------------
 
 
@@ -85,22 +68,16 @@ def trace(asked: TraceRequest, output: Path | None, progress: Progress, *, valid
         LensError: the program, a selector or an interpreter cannot be used.
     """
     library, probe = _program(asked)
-    _selectors(asked.steering)
+    _check_selectors(asked.steering)
     like = opened(asked.like) if asked.like else None
-    _together(asked, validate)
+    _check_together(asked, validate)
     if output is not None:
         _check_output(output)
     with workers(asked, (asked.runtime,)) as bench:
         tracer = Tracer(bench, asked.runtime, _scope(asked, library, like), asked.timeout, backward=asked.backward)
         progress(f"{probe.spec} under {asked.runtime}")
         run = tracer.run(library, probe, asked.steering, asked.like)
-        if not run.trace.events and run.trace.ending.how in ("finished", "parts"):
-            raise LibraryError(
-                f"nothing-recorded: {probe.spec} makes no call of torch's in Python that can be observed",
-                "name a program whose own source imports torch",
-            )
-        if run.trace.unmet:
-            raise UsageError(f"no call {', '.join(run.trace.unmet)} came by", _LIST)
+        _check_recorded(run.trace, probe)
         if output is not None:
             state.copy(run.file, output)
         if not validate:
@@ -109,14 +86,30 @@ def trace(asked: TraceRequest, output: Path | None, progress: Progress, *, valid
         return Recorded(run.trace, tracer.checked(library, probe, run.trace))
 
 
-def _together(asked: TraceRequest, validate: bool) -> None:
+def _check_recorded(recorded: Trace, probe: Probe) -> None:
+    """See that there are calls, and among them all that were named."""
+    if not recorded.events and isinstance(recorded.ending, Finished | Parts):
+        raise LibraryError(
+            f"nothing-recorded: {probe.spec} makes no call of torch's in Python that can be observed",
+            "name a program whose own source imports torch",
+        )
+    if recorded.unmet:
+        raise UsageError(f"no call {', '.join(recorded.unmet)} came by", _LIST)
+
+
+def asks_for_a_run(asked: TraceRequest) -> bool:
+    """Whether something is asked for that only a new run can give."""
+    return bool(asked.like or asked.backward) or asked.steering != Steering()
+
+
+def _check_together(asked: TraceRequest, validate: bool) -> None:
     """See that what was asked for goes together."""
     steering = asked.steering
-    chosen = [f"--{n}" for n in ("zoom", "stop_at", "substitute") if getattr(steering, n)]
-    names = [name.replace("_", "-") for name in chosen]
-    if asked.like and names:
-        raise UsageError(f"--like does not go together with {names[0]}", "leave out one of them")
-    if validate and (asked.like or {"--stop-at", "--substitute"} & set(names)):
+    given = {"--zoom": steering.zoom, "--stop-at": steering.stop_at, "--substitute": steering.substitute}
+    options = [option for option, value in given.items() if value]
+    if asked.like and options:
+        raise UsageError(f"--like does not go together with {options[0]}", "leave out one of them")
+    if validate and (asked.like or steering.stop_at or steering.substitute):
         raise UsageError("--validate tries a program as it is", "leave out --like, --stop-at and --substitute")
 
 
@@ -129,16 +122,17 @@ def _check_output(output: Path) -> None:
 
 def with_values(asked: TraceRequest) -> TraceRequest:
     """The same, with results kept whole, as calls that are made again need them."""
-    steering = replace(asked.steering, level=Level.VALUES, max_bytes=max(asked.steering.max_bytes, _REPLAY_BYTES))
-    return replace(asked, steering=steering)
+    max_bytes = max(asked.steering.max_bytes, _REPLAY_BYTES)
+    return replace(asked, steering=replace(asked.steering, level=Level.VALUES, max_bytes=max_bytes))
 
 
 def _program(asked: TraceRequest) -> tuple[Library, Probe]:
     path = Path(asked.program)
-    if asked.program.endswith(".py") and path.is_file():
+    is_script = asked.program.endswith(".py")
+    if is_script and path.is_file():
         library = discover(path)
         return library, library.probes[0]
-    if asked.program.endswith(".py") and not (asked.folder / path).is_file():
+    if is_script and not (asked.folder / path).is_file():
         raise UsageError(f"no such program: {path}", "name a script, package.module:callable or a pytest node")
     library = discover(asked.folder, [asked.program])
     return library, library.probes[0]
@@ -148,16 +142,23 @@ def _scope(asked: TraceRequest, library: Library, like: Trace | None) -> tuple[s
     """What was asked for; else what was seen to import torch; else the library's packages or a script's neighbours."""
     if asked.scope:
         return asked.scope
-    seen = {m.partition(".")[0] for m in like.users} - {"__main__", "__probe__"} if like else set()
-    beside = library.script.parent.glob("*.py") if library.script else ()
-    names = {*seen, *library.packages, *(p.stem for p in beside if p != library.script)}
-    return tuple(sorted(n for n in names if n.isidentifier()))
+    packages = set(library.packages)
+    if like is not None:
+        packages |= {module.partition(".")[0] for module in like.users} - {"__main__", "__probe__"}
+    if library.script is not None:
+        packages |= {path.stem for path in library.script.parent.glob("*.py") if path != library.script}
+    return tuple(sorted(name for name in packages if name.isidentifier()))
 
 
-def _selectors(steering: Steering) -> None:
+# -- calls by name -----------------------------------------------------------------------------------------------------
+
+
+def _check_selectors(steering: Steering) -> None:
     """See that what names calls can be read, before anything is started."""
-    texts = [t for t in (steering.stop_at, steering.zoom) if t and t != "all"]
-    for text in (*texts, *(selector for selector, _ in steering.substitute)):
+    for text in (steering.stop_at, steering.zoom):
+        if text and text != ALL:
+            selected(text)
+    for text, _ in steering.substitute:
         selected(text)
 
 
@@ -173,25 +174,27 @@ def selected(text: str) -> Counter:
         raise UsageError(str(error), "12, torch.relu, torch.relu#3, model.py:7 or model.py:7#3") from error
 
 
-def numbers(trace: Trace, text: str) -> list[int]:
+def numbers(recorded: Trace, text: str) -> list[int]:
     """The number of the call that a selector names; all calls for ``all``.
 
     Raises:
         UsageError: the trace has no such call.
     """
-    if text == "all":
-        return list(range(1, len(trace.events) + 1))
+    if text == ALL:
+        return list(range(1, len(recorded.events) + 1))
     counter = selected(text)
-    for number, event in enumerate(trace.events, 1):
+    for number, event in enumerate(recorded.events, 1):
         if counter.comes(event.api, event.place.path, event.place.line):
             return [number]
-    near = sorted(
-        {e.api for e in trace.events if e.api.rpartition(".")[2] == text.rpartition(".")[2].partition("#")[0]}
-    )
-    raise UsageError(
-        f"no call {text} among {len(trace.events)}",
-        f"did you mean {near[0]}?" if near else "migrate-lens trace FILE lists them",
-    )
+    near = _near(recorded, text)
+    remedy = f"did you mean {near}?" if near else "migrate-lens trace FILE lists them"
+    raise UsageError(f"no call {text} among {len(recorded.events)}", remedy)
+
+
+def _near(recorded: Trace, text: str) -> str:
+    """The first API of the trace whose last name is that of the selector; empty where there is none."""
+    wanted = text.rpartition(".")[2].partition("#")[0]
+    return min((event.api for event in recorded.events if event.api.rpartition(".")[2] == wanted), default="")
 
 
 # -- values that are handed over ---------------------------------------------------------------------------------------
@@ -210,11 +213,7 @@ def substitution(text: str) -> tuple[str, Encoded]:
     if value.endswith(".npy"):
         return selector, _array(Path(value))
     if value.endswith(SUFFIX):
-        other = opened(Path(value))
-        event = other.events[numbers(other, selector)[0] - 1]
-        if event.what != "call" or any(not isinstance(t[3], bytes) for t in tensors(event.value)):
-            raise UsageError(f"{value} has no whole result of {selector}", "record it with --record values")
-        return selector, event.value
+        return selector, _result(Path(value), selector)
     try:
         return selector, encoded(ast.literal_eval(value))
     except (ValueError, SyntaxError) as error:
@@ -229,19 +228,34 @@ def _array(path: Path) -> Encoded:
         raise UsageError(f"cannot read {path}: {error}", "numpy.save makes one") from error
 
 
-def encoded(value: Any) -> Encoded:
+def _result(path: Path, selector: str) -> Encoded:
+    """What a call of another trace gave."""
+    other = opened(path)
+    event = other.events[numbers(other, selector)[0] - 1]
+    is_whole = event.returned and all(isinstance(tensor[3], bytes) for tensor in tensors(event.value))
+    if not is_whole:
+        raise UsageError(f"{path} has no whole result of {selector}", "record it with --record values")
+    return event.value
+
+
+def encoded(value: object) -> Encoded:
     """A value as it travels; a numpy array stands for a tensor.
 
     Raises:
         UsageError: it cannot be handed over.
     """
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
-        native = np.ascontiguousarray(value.astype(value.dtype.newbyteorder("=")))
-        return ("T", str(native.dtype), native.shape, native.tobytes(), "cpu", False)
-    if isinstance(value, list | tuple | set):
-        return ({list: "L", tuple: "t", set: "s"}[type(value)], [encoded(v) for v in value])
-    if isinstance(value, dict):
-        return ("d", [(k, encoded(v)) for k, v in value.items()])
+    match value:
+        case np.ndarray() if value.dtype.kind in "biufc":
+            native = np.ascontiguousarray(value.astype(value.dtype.newbyteorder("=")))
+            return ("T", str(native.dtype), native.shape, native.tobytes(), "cpu", False)
+        case list():
+            return ("L", [encoded(item) for item in value])
+        case tuple():
+            return ("t", [encoded(item) for item in value])
+        case set():
+            return ("s", [encoded(item) for item in value])
+        case dict():
+            return ("d", [(key, encoded(item)) for key, item in value.items()])
     if isinstance(value, SCALARS):
         return value
     raise UsageError(f"a {type(value).__name__} cannot be handed over", "numbers, strings, lists and numpy arrays can")
@@ -250,20 +264,20 @@ def encoded(value: Any) -> Encoded:
 # -- calls made again --------------------------------------------------------------------------------------------------
 
 
-def replay(trace: Trace, call: str, asked: TraceRequest, progress: Progress) -> tuple[Judged, ...]:
-    """Make recorded calls again, each alone, under torch and under Paddle.
+def replay(recorded: Trace, call: str, asked: TraceRequest, progress: Progress) -> tuple[Judged, ...]:
+    """Make recorded calls again, each alone, under torch and under the target.
 
     Args:
-        trace: a recording with values.
+        recorded: a recording with values.
         call: a selector, or ``all``.
         asked: interpreters.
 
     Raises:
         UsageError: there is no such call.
     """
-    wanted = numbers(trace, call)
-    able, unable = replayable(trace, wanted)
-    home = trace.about.runtime or Runtime.TORCH
+    wanted = numbers(recorded, call)
+    able, unable = replayable(recorded, wanted)
+    home = recorded.about.runtime or Runtime.TORCH
     other = Runtime.TARGET_GLOBAL if home is Runtime.TORCH else Runtime.TORCH
     sides: dict[Runtime, dict[int, Became]] = {home: {}, other: {}}
     if able:
@@ -271,48 +285,53 @@ def replay(trace: Trace, call: str, asked: TraceRequest, progress: Progress) -> 
             replayer = Replayer(bench, alone(_nothing(asked)))
             for runtime in sides:
                 progress(f"{len(able)} calls alone under {runtime}")
-                sides[runtime] = replayer.make(able, _global(runtime), zoom=call != "all")
-    return tuple(_judged(n, trace.events[n - 1], unable.get(n, ""), home, sides) for n in wanted)
+                sides[runtime] = replayer.make(able, _unscoped(runtime), zoom=call != ALL)
+    judged = []
+    for number in wanted:
+        event = recorded.events[number - 1]
+        if number in unable:
+            judged.append(Judged(number, event, unable[number], (), (), Verdict.CANNOT))
+        else:
+            became = [(runtime, made[number]) for runtime, made in sides.items()]
+            judged.append(_judged(number, event, became, home))
+    return tuple(judged)
 
 
-def _global(runtime: Runtime) -> Runtime:
+def _unscoped(runtime: Runtime) -> Runtime:
     """A call alone is no module that a scope could name."""
     return runtime if runtime is Runtime.TORCH else Runtime.TARGET_GLOBAL
 
 
 def _nothing(asked: TraceRequest) -> Library:
+    """A library with nothing in it: what a call alone belongs to."""
     folder = asked.folder.resolve()
     return Library(
-        root=folder, name="replay", script=None, import_root=folder, packages=(), modules=(), build=None,
-        native_sources=(), probes=(), probes_from="found",
-    )  # fmt: skip
+        root=folder,
+        name="replay",
+        script=None,
+        import_root=folder,
+        packages=(),
+        modules=(),
+        build=None,
+        native_sources=(),
+        probes=(),
+        probes_from="found",
+    )
 
 
-def _judged(number: int, event: Event, cannot: str, home: Runtime, sides: dict[Runtime, dict[int, Became]]) -> Judged:
-    if cannot:
-        return Judged(number, event, cannot, (), (), Verdict.CANNOT)
-    became = tuple((runtime, done[number]) for runtime, done in sides.items())
-    reasons = [b.reason for r, b in became if b.how is Remade.CANNOT or (b.how is Remade.UNPREPARED and r is home)]
-    if reasons:
-        return Judged(number, event, reasons[0], became, (), Verdict.CANNOT)
-    found = ((runtime, disagrees(event, b)) for runtime, b in became)
-    differs = tuple((runtime, d) for runtime, d in found if d is not None)
-    at_home = any(runtime is home for runtime, _ in differs)
-    verdict = Verdict.NOT_REPRODUCED if at_home else Verdict.OPERATOR if differs else Verdict.INPUTS
-    return Judged(number, event, "", became, differs, verdict)
+def _judged(number: int, event: Event, became: Sequence[tuple[Runtime, Became]], home: Runtime) -> Judged:
+    """What a call shows that was made again in the runtime of its recording and in the other one."""
+    sides = tuple(became)
+    for runtime, side in sides:
+        # A layer that cannot be made in the other runtime is a difference; in its own, there is nothing to compare.
+        if side.how is Remade.CANNOT or (side.how is Remade.UNPREPARED and runtime is home):
+            return Judged(number, event, side.reason, sides, (), Verdict.CANNOT)
+    apart = {runtime: disagrees(event, side) for runtime, side in sides}
+    differs = tuple((runtime, difference) for runtime, difference in apart.items() if difference is not None)
+    return Judged(number, event, "", sides, differs, _verdict(dict(differs), home))
 
 
-__all__ = [
-    "SUFFIX",
-    "Judged",
-    "Recorded",
-    "Steering",
-    "Trace",
-    "TraceRequest",
-    "diff",
-    "opened",
-    "replay",
-    "substitution",
-    "trace",
-    "with_values",
-]  # fmt: skip
+def _verdict(differs: Mapping[Runtime, object], home: Runtime) -> Verdict:
+    if home in differs:
+        return Verdict.NOT_REPRODUCED
+    return Verdict.OPERATOR if differs else Verdict.INPUTS

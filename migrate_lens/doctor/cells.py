@@ -13,11 +13,24 @@ from pathlib import Path
 
 from migrate_lens.doctor import programs
 from migrate_lens.model.report import Level
-from migrate_lens.model.trace import Ending, Event, Trace
-from migrate_lens.model.value import Encoded, array, difference, references, tag, tensors
+from migrate_lens.model.trace import Died, Ending, Event, EventKind, Finished, PlaceKind, Stopped, Trace
+from migrate_lens.model.value import (
+    LIST,
+    TENSOR,
+    Encoded,
+    ListValue,
+    TensorValue,
+    array,
+    difference,
+    parameters,
+    references,
+    tag,
+    tensors,
+    typed,
+)
 from migrate_lens.runs.bench import Steering
 from migrate_lens.runs.limits import limits
-from migrate_lens.runs.tracer import Capability, Seam, Standing, Support, Validation
+from migrate_lens.runs.tracer import UNPROVEN, Capability, Seam, Standing, Support, Validation
 
 
 class NonconformingError(Exception):
@@ -43,8 +56,8 @@ class Asker:
         if source not in self._outcomes:
             self._outcomes[source] = self._seam.reference_output(self._file(source))
         ending = self._outcomes[source]
-        expect(ending.how == "finished" and tag(ending.value) == "L", "the program to finish", ending.how)
-        return list(ending.value[1])
+        expect(isinstance(ending, Finished) and tag(ending.value) == LIST, "the program to finish", ending.how)
+        return list(ListValue._make(ending.value).items)
 
     def trace(self, source: str, steering: Steering | None = None) -> Trace:
         """The trace of a program."""
@@ -88,209 +101,272 @@ class Cell:
 # -- words of the checks -----------------------------------------------------------------------------------------------
 
 
-def expect(holds: bool, wanted: object, found: object) -> None:
+def expect(holds: bool, wanted: object, seen: object) -> None:
     """A condition of a claim."""
     if not holds:
-        raise NonconformingError(f"expected {wanted}, found {found}")
+        raise NonconformingError(f"expected {wanted}, found {seen}")
 
 
-def same(wanted: Encoded, found: Encoded, what: str) -> None:
+def expect_equal(wanted: object, seen: object) -> None:
+    """Two things of a trace that must be the same."""
+    expect(wanted == seen, wanted, seen)
+
+
+def agree(wanted: Encoded, seen: Encoded, what: str) -> None:
     """Two values that must agree."""
-    differs = difference(wanted, found)
+    differs = difference(wanted, seen)
     if differs is not None and differs.aspect != "gradient":
         raise NonconformingError(f"{what}: expected {differs.expected}, found {differs.actual}")
 
 
+_NO_CALLS = (PlaceKind.IMPORT, PlaceKind.FROM_IMPORT, PlaceKind.ATTRIBUTE)
+
+
+def calls(trace: Trace) -> list[Event]:
+    """A trace's calls, imports and attributes apart."""
+    return [event for event in trace.events if event.place.kind not in _NO_CALLS]
+
+
 def names(trace: Trace) -> list[str]:
-    """Names of a trace's calls, imports and attributes apart."""
-    return [e.api for e in trace.events if e.place.kind not in "pfa"]
+    """Names of a trace's calls."""
+    return [event.api for event in calls(trace)]
 
 
-def one(trace: Trace, api: str, nth: int = 1) -> Event:
+def nth_call(trace: Trace, api: str, nth: int = 1) -> Event:
     """The nth call of a name."""
-    found = [e for e in trace.events if e.api == api]
-    expect(len(found) >= nth, f"call {nth} of {api}", f"{len(found)} of {names(trace)}")
-    return found[nth - 1]
+    of_that_name = [event for event in trace.events if event.api == api]
+    expect(len(of_that_name) >= nth, f"call {nth} of {api}", f"{len(of_that_name)} of {names(trace)}")
+    return of_that_name[nth - 1]
 
 
 def made_by(trace: Trace, event: Event) -> list[str]:
     """For each tensor among a call's inputs, the name of the call that made it, ``""`` for a constant."""
-    makers = {pair: e.api for e in trace.events for pair in e.serials}
+    makers = {pair: maker.api for maker in trace.events for pair in maker.serials}
     return [makers.get(pair, "") for pair in references(event.inputs)]
+
+
+def tensor(value: Encoded) -> TensorValue:
+    """A value that must be a tensor."""
+    view = typed(value)
+    if not isinstance(view, TensorValue):
+        raise NonconformingError(f"expected a tensor, found {value}")
+    return view
+
+
+def numbers(value: Encoded) -> list[float]:
+    """The elements of a tensor."""
+    elements = array(value)
+    return [] if elements is None else [float(element) for element in elements.reshape(-1)]
 
 
 # -- checks ------------------------------------------------------------------------------------------------------------
 
+FORWARD_APIS = (
+    "torch.tensor",
+    "torch.tensor",
+    "torch.relu",
+    "torch.Tensor.sub",
+    "torch.nn.functional.softmax",
+    "torch.Tensor.reshape",
+    "torch.Tensor.__getitem__",
+    "torch.Tensor.sum",
+)
+
 
 def every_call_in_order_with_its_result(ask: Asker) -> None:
-    trace, wanted = ask.trace(programs.FORWARD), ask.outcome(programs.FORWARD)
-    apis = [
-        "torch.tensor", "torch.tensor", "torch.relu", "torch.Tensor.sub", "torch.nn.functional.softmax",
-        "torch.Tensor.reshape", "torch.Tensor.__getitem__", "torch.Tensor.sum",
-    ]  # fmt: skip
-    expect(names(trace) == apis, apis, names(trace))
-    calls = [e for e in trace.events if e.place.kind not in "pfa"]
-    for event, value in zip(calls, wanted, strict=True):
-        same(value, event.value, event.api)
+    trace, results = ask.trace(programs.FORWARD), ask.outcome(programs.FORWARD)
+    expect_equal(list(FORWARD_APIS), names(trace))
+    for event, result in zip(calls(trace), results, strict=True):
+        agree(result, event.value, event.api)
 
 
 def inputs_are_named_in_order_by_what_made_them(ask: Asker) -> None:
     trace = ask.trace(programs.FORWARD)
-    makers = made_by(trace, one(trace, "torch.Tensor.sub"))
+    makers = made_by(trace, nth_call(trace, "torch.Tensor.sub"))
     expect(makers == ["torch.relu", "torch.tensor"], "relu's result minus the tensor", makers)
 
 
 def the_program_ends_as_it_does_untraced(ask: Asker) -> None:
     for source in (programs.FORWARD, programs.LAYERS, programs.CONTROL_FLOW):
-        ending = ask.trace(source).ending
-        expect(ending.has_value and tag(ending.value) == "L", "an outcome", ending.how)
-        expect(len(ending.value[1]) == len(ask.outcome(source)), "the same outcome", ending.value)
+        ending, outcome = ask.trace(source).ending, ask.outcome(source)
+        expect(ending.has_value and tag(ending.value) == LIST, "an outcome", ending.how)
+        items = ListValue._make(ending.value).items
+        expect(len(items) == len(outcome), "the same outcome", ending.value)
         if source != programs.LAYERS:  # its parameters are random
-            same(("L", ask.outcome(source)), ending.value, "outcome")
+            agree((LIST, outcome), ending.value, "outcome")
 
 
 def the_gradient_that_reaches_a_result_is_recorded(ask: Asker) -> None:
-    trace, wanted = ask.trace(programs.BACKWARD, Steering(Level.VALUES, gradients=True)), ask.outcome(programs.BACKWARD)
-    found = trace.gradients.get(one(trace, "torch.exp").key, {})
-    expect(0 in found, "the gradient that reaches the exponential", found)
-    same(wanted[1], found[0], "gradient")
-    same(wanted[0], one(trace, "torch.Tensor.grad").value, "the input's gradient")
+    trace = ask.trace(programs.BACKWARD, Steering(Level.VALUES, gradients=True))
+    of_input, of_exponential, _ = ask.outcome(programs.BACKWARD)
+    reached = trace.gradients.get(nth_call(trace, "torch.exp").key, {})
+    expect(0 in reached, "the gradient that reaches the exponential", reached)
+    agree(of_exponential, reached[0], "gradient")
+    agree(of_input, nth_call(trace, "torch.Tensor.grad").value, "the input's gradient")
 
 
 def what_takes_part_in_the_gradient_graph_is_said(ask: Asker) -> None:
     trace = ask.trace(programs.BACKWARD)
-    inside, outside = one(trace, "torch.Tensor.mul"), one(trace, "torch.Tensor.mul", 3)
-    expect(inside.value[5] is True, "a result that requires a gradient", inside.value[5])
-    expect(outside.value[5] is False, "none under no_grad", outside.value[5])
+    inside = tensor(nth_call(trace, "torch.Tensor.mul").value)
+    outside = tensor(nth_call(trace, "torch.Tensor.mul", 3).value)
+    expect(inside.requires_grad is True, "a result that requires a gradient", inside.requires_grad)
+    expect(outside.requires_grad is False, "none under no_grad", outside.requires_grad)
 
 
 def a_write_is_recorded_with_what_was_written(ask: Asker) -> None:
-    trace, wanted = ask.trace(programs.IN_PLACE), ask.outcome(programs.IN_PLACE)
-    scaled, stored = one(trace, "torch.Tensor.mul_"), one(trace, "torch.Tensor.__setitem__")
+    trace = ask.trace(programs.IN_PLACE)
+    written, _ = ask.outcome(programs.IN_PLACE)
+    scaled, stored = nth_call(trace, "torch.Tensor.mul_"), nth_call(trace, "torch.Tensor.__setitem__")
     expect(scaled.flags.argument == 0, "the receiver as the result", scaled.flags)
     for event in (scaled, stored):
-        expect(bool(event.written) and event.written[0][0] == 0, "a write to the receiver", event.written)
-    same(wanted[0], stored.written[0][1], "what was written")
-    versions = [references(e.inputs)[0][1] for e in (scaled, stored, one(trace, "torch.add"))]
+        expect(bool(event.written) and event.written[0].argument == 0, "a write to the receiver", event.written)
+    agree(written, stored.written[0].value, "what was written")
+    versions = [_version_of_receiver(event) for event in (scaled, stored, nth_call(trace, "torch.add"))]
     expect(versions == sorted(set(versions)), "a newer version after each write", versions)
 
 
+def _version_of_receiver(event: Event) -> int:
+    """How often the first tensor of a call's inputs was written before."""
+    _, version = references(event.inputs)[0]
+    return version
+
+
 def shared_memory_is_said_exactly_where_writes_show_through(ask: Asker) -> None:
-    trace, (through, copied, receiver) = ask.trace(programs.ALIASING), ask.outcome(programs.ALIASING)
-    said = [one(trace, f"torch.Tensor.{n}").flags.shares_memory for n in ("view", "clone")]
-    expect(said == [through, copied], [through, copied], said)
-    expect((one(trace, "torch.Tensor.fill_").flags.argument == 0) == receiver, "the receiver itself", receiver)
+    trace = ask.trace(programs.ALIASING)
+    through, copied, receiver = ask.outcome(programs.ALIASING)
+    said = [nth_call(trace, f"torch.Tensor.{name}").flags.shares_memory for name in ("view", "clone")]
+    expect_equal([through, copied], said)
+    gives_receiver = nth_call(trace, "torch.Tensor.fill_").flags.argument == 0
+    expect(gives_receiver == receiver, "the receiver itself", receiver)
 
 
 def random_draws_are_told_from_other_calls_and_seeded(ask: Asker) -> None:
-    trace, wanted = ask.trace(programs.RANDOMNESS), ask.outcome(programs.RANDOMNESS)
-    drawn = [one(trace, api).flags.drew for api in ("torch.rand", "torch.ones", "torch.randn")]
-    expect(drawn == [True, False, True], [True, False, True], drawn)
-    same(wanted[0], one(trace, "torch.rand").value, "the numbers drawn after a seed")
+    trace, results = ask.trace(programs.RANDOMNESS), ask.outcome(programs.RANDOMNESS)
+    drawn = [nth_call(trace, api).flags.drew for api in ("torch.rand", "torch.ones", "torch.randn")]
+    expect_equal([True, False, True], drawn)
+    agree(results[0], nth_call(trace, "torch.rand").value, "the numbers drawn after a seed")
 
 
 def what_no_call_made_is_a_value_without_a_parent(ask: Asker) -> None:
-    trace, wanted = ask.trace(programs.CONSTANTS), ask.outcome(programs.CONSTANTS)
-    added = one(trace, "torch.Tensor.add")
+    trace, results = ask.trace(programs.CONSTANTS), ask.outcome(programs.CONSTANTS)
+    added = nth_call(trace, "torch.Tensor.add")
     makers = made_by(trace, added)
     expect(makers == ["torch.ones", ""], "one made by torch.ones, one by no call", makers)
-    constant = trace.values.get(references(added.inputs)[1])
-    expect(constant is not None, "the constant's value", "none")
-    same(wanted[0], constant, "the constant")
+    _, constant = references(added.inputs)
+    value = trace.values.get(constant)
+    expect(value is not None, "the constant's value", "none")
+    agree(results[0], value, "the constant")
 
 
 def a_layer_is_one_call_with_its_parameters(ask: Asker) -> None:
     trace = ask.trace(programs.LAYERS)
-    calls = [(e.api, e.part) for e in trace.events if e.place.kind == "c" and e.layer and not e.flags.made_layer]
-    wanted = [("torch.nn.Linear", "0"), ("torch.nn.ReLU", "1"), ("torch.nn.Linear", "")]
-    expect(calls == wanted, wanted, calls)
-    states = [e.state[0] for e in trace.events if e.layer and e.state]
-    state = states[-1] if states else []
-    expect([s[0] for s in state] == ["weight", "bias"], "weight and bias", [s[0] for s in state])
-    weight = trace.ending.value[1][2]
-    same(weight, ("T", state[0][1], tuple(state[0][2]), state[0][3], *weight[4:]), "the weight")
+    called = [
+        (event.api, event.part)
+        for event in trace.events
+        if event.place.kind is PlaceKind.CALL and event.layer and not event.flags.made_layer
+    ]
+    expect_equal([("torch.nn.Linear", "0"), ("torch.nn.ReLU", "1"), ("torch.nn.Linear", "")], called)
+    states = [event.state for event in trace.events if event.layer and event.state]
+    state = parameters(states[-1].tensors if states else [])
+    own_names = [parameter.name for parameter in state]
+    expect(own_names == ["weight", "bias"], "weight and bias", own_names)
+    outcome = ListValue._make(trace.ending.value).items
+    weight = tensor(outcome[2])
+    recorded = weight._replace(dtype=state[0].dtype, shape=tuple(state[0].shape), data=state[0].data)
+    agree(outcome[2], tuple(recorded), "the weight")
 
 
 def branches_and_loops_are_recorded_as_they_were_taken(ask: Asker) -> None:
-    trace, (times, *_) = ask.trace(programs.CONTROL_FLOW), ask.outcome(programs.CONTROL_FLOW)
-    rounds = [e.visit for e in trace.events if e.api == "torch.Tensor.mul"]
+    trace = ask.trace(programs.CONTROL_FLOW)
+    times, *_ = ask.outcome(programs.CONTROL_FLOW)
+    rounds = [event.visit for event in trace.events if event.api == "torch.Tensor.mul"]
     expect(rounds == list(range(1, times + 1)), f"visits 1 to {times}", rounds)
-    expect("torch.relu" in names(trace) and "torch.neg" not in names(trace), "the branch that was taken", names(trace))
-    expect(names(trace).count("torch.tanh") == 5, "5 steps", names(trace).count("torch.tanh"))
+    apis = names(trace)
+    expect("torch.relu" in apis and "torch.neg" not in apis, "the branch that was taken", apis)
+    expect(apis.count("torch.tanh") == 5, "5 steps", apis.count("torch.tanh"))
 
 
 def what_raised_and_what_was_not_there_is_recorded(ask: Asker) -> None:
-    trace, (said, value) = ask.trace(programs.EXCEPTIONS), ask.outcome(programs.EXCEPTIONS)
-    failed = one(trace, "torch.matmul")
-    expect(failed.what == "raise", "a call that raised", failed.what)
+    trace = ask.trace(programs.EXCEPTIONS)
+    said, value = ask.outcome(programs.EXCEPTIONS)
+    failed = nth_call(trace, "torch.matmul")
+    expect(failed.what is EventKind.RAISE, "a call that raised", failed.what)
     raised = failed.failure.type if failed.failure is not None else ""
     expect(raised == said.split(" and ")[0], said, raised)
-    absent = one(trace, "torch.Tensor.no_such_method")
-    expect(absent.what == "absent", "a name that is not there", absent.what)
-    same(value, one(trace, "torch.relu").value, "the call after it")
+    absent = nth_call(trace, "torch.Tensor.no_such_method")
+    expect(absent.what is EventKind.ABSENT, "a name that is not there", absent.what)
+    agree(value, nth_call(trace, "torch.relu").value, "the call after it")
 
 
 def calls_in_hooks_are_recorded_and_so_is_what_they_hang_on(ask: Asker) -> None:
     trace = ask.trace(programs.HOOKS)
-    calls = [n for n in names(trace) if n in ("torch.sum", "torch.nn.Linear")]
-    expect(calls == ["torch.nn.Linear", "torch.sum", "torch.nn.Linear"], "made, hook, called", calls)
+    made_hook_called = ["torch.nn.Linear", "torch.sum", "torch.nn.Linear"]
+    seen = [api for api in names(trace) if api in made_hook_called]
+    expect(seen == made_hook_called, "made, hook, called", seen)
 
 
 def calls_in_a_data_loader_are_recorded(ask: Asker) -> None:
-    trace, (total,) = ask.trace(programs.DATA_LOADER), ask.outcome(programs.DATA_LOADER)
-    expect(names(trace).count("torch.Tensor.mul") == 4, "4 items", names(trace).count("torch.Tensor.mul"))
-    same(total, one(trace, "torch.Tensor.add", 2).value, "the total")
+    trace = ask.trace(programs.DATA_LOADER)
+    (total,) = ask.outcome(programs.DATA_LOADER)
+    items = names(trace).count("torch.Tensor.mul")
+    expect(items == 4, "4 items", items)
+    agree(total, nth_call(trace, "torch.Tensor.add", 2).value, "the total")
 
 
 def calls_in_threads_are_recorded(ask: Asker) -> None:
-    trace, wanted = ask.trace(programs.THREADS), ask.outcome(programs.THREADS)
-    found = [e.value for e in trace.events if e.api == "torch.neg"]
-    expect(len(found) == len(wanted), f"{len(wanted)} calls", len(found))
-    for value in wanted:
-        expect(any(difference(value, other) is None for other in found), "each thread's result", found)
+    trace, results = ask.trace(programs.THREADS), ask.outcome(programs.THREADS)
+    values = [event.value for event in trace.events if event.api == "torch.neg"]
+    expect(len(values) == len(results), f"{len(results)} calls", len(values))
+    for result in results:
+        is_there = any(difference(result, value) is None for value in values)
+        expect(is_there, "each thread's result", values)
 
 
 def a_call_is_handed_another_value(ask: Asker) -> None:
-    value = ("T", "float32", (2, 2), b"\0\0\x80?" * 4, "cpu", False)
-    trace = ask.trace(programs.FORWARD, Steering(Level.VALUES, substitute=(("torch.relu", value),)))
-    expect(
-        one(trace, "torch.relu").healed == "substituted", "a call that was not made", one(trace, "torch.relu").healed
-    )
-    wanted = [0.5, -1.0, -7.0, 0.0]
-    found = one(trace, "torch.Tensor.sub")
-    expect(_numbers(found.value) == wanted, wanted, _numbers(found.value))
+    handed = TensorValue(TENSOR, "float32", (2, 2), b"\0\0\x80?" * 4, "cpu", False)  # four ones
+    steering = Steering(Level.VALUES, substitute=(("torch.relu", tuple(handed)),))
+    trace = ask.trace(programs.FORWARD, steering)
+    healed = nth_call(trace, "torch.relu").healed
+    expect(healed == "substituted", "a call that was not made", healed)
+    expect_equal([0.5, -1.0, -7.0, 0.0], numbers(nth_call(trace, "torch.Tensor.sub").value))
 
 
 def the_program_stops_after_a_call(ask: Asker) -> None:
     trace = ask.trace(programs.FORWARD, Steering(Level.VALUES, stop_at="torch.Tensor.sub"))
-    expect(trace.ending.how == "stopped", "a stopped program", trace.ending.how)
+    expect(isinstance(trace.ending, Stopped), "a stopped program", trace.ending.how)
     expect(names(trace)[-1] == "torch.Tensor.sub", "the call as the last", names(trace))
 
 
 def all_calls_before_a_crash_are_kept(ask: Asker) -> None:
     trace = ask.trace(programs.STREAMING)
-    expect(trace.ending.how == "died", "a program that died", trace.ending.how)
+    expect(isinstance(trace.ending, Died), "a program that died", trace.ending.how)
     expect(names(trace) == ["torch.ones", "torch.exp"], "both calls before the crash", names(trace))
 
 
 def structure_alone_holds_no_values(ask: Asker) -> None:
     trace, full = ask.trace(programs.FORWARD, Steering(Level.STRUCTURE)), ask.trace(programs.FORWARD)
-    expect(names(trace) == names(full), names(full), names(trace))
+    expect_equal(names(full), names(trace))
     for bare, whole in zip(trace.events, full.events, strict=True):
-        shapes = [[(t[1], t[2]) for t in tensors(e.value)] for e in (bare, whole)]
-        expect(shapes[0] == shapes[1], shapes[1], shapes[0])
-        expect(all(t[3] is None for t in tensors(bare.value)), "no values", bare.api)
+        expect_equal(_shapes(whole), _shapes(bare))
+        has_values = any(tensor(value).data is not None for value in tensors(bare.value))
+        expect(not has_values, "no values", bare.api)
+
+
+def _shapes(event: Event) -> list[tuple[str, tuple[int, ...]]]:
+    """Dtype and shape of each tensor of a result."""
+    views = [tensor(value) for value in tensors(event.value)]
+    return [(view.dtype, view.shape) for view in views]
 
 
 def operators_below_a_call_are_recorded_for_that_call(ask: Asker) -> None:
-    trace = ask.trace(programs.FORWARD, Steering(Level.VALUES, zoom="torch.nn.functional.softmax"))
-    below = {e.api: [op.name for op in e.ops] for e in trace.events if e.ops}
-    expect(list(below) == ["torch.nn.functional.softmax"], "operators below one call", below)
-    expect(any("softmax" in name for name in below["torch.nn.functional.softmax"]), "a softmax", below)
-    event = one(trace, "torch.nn.functional.softmax")
-    expect(
-        any(difference(event.value, op.value) is None for op in event.ops), "an operator that gives the result", below
-    )
+    api = "torch.nn.functional.softmax"
+    trace = ask.trace(programs.FORWARD, Steering(Level.VALUES, zoom=api))
+    below = {event.api: [operator.name for operator in event.ops] for event in trace.events if event.ops}
+    expect(list(below) == [api], "operators below one call", below)
+    expect(any("softmax" in name for name in below[api]), "a softmax", below)
+    event = nth_call(trace, api)
+    gives_result = any(difference(event.value, operator.value) is None for operator in event.ops)
+    expect(gives_result, "an operator that gives the result", below)
 
 
 def each_call_gives_its_result_again(ask: Asker) -> None:
@@ -300,15 +376,10 @@ def each_call_gives_its_result_again(ask: Asker) -> None:
 
 def values_of_sparse_tensors_are_said_to_be_missing(ask: Asker) -> None:
     trace = ask.trace(programs.SPARSE)
-    made = one(trace, "torch.sparse_coo_tensor")
-    expect(made.what == "call", "a sparse tensor", made.value)
+    made = nth_call(trace, "torch.sparse_coo_tensor")
+    expect(made.returned, "a sparse tensor", made.value)
     codes = [limit.code for limit in limits(trace)]
     expect("values-not-kept" in codes, "values-not-kept", codes)
-
-
-def _numbers(value: Encoded) -> list[float]:
-    found = array(value)
-    return [] if found is None else [float(v) for v in found.reshape(-1)]
 
 
 C = Capability
@@ -355,7 +426,7 @@ class Tried:
     @property
     def honest(self) -> bool:
         """Whether the claim is what the check shows: claimed and proven, or neither."""
-        return (self.claim.standing == "unproven") == bool(self.failure)
+        return (self.claim == UNPROVEN) == bool(self.failure)
 
 
 def run(seam: Seam, ask: Asker) -> tuple[Tried, ...]:

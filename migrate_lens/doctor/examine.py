@@ -5,8 +5,8 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from migrate_lens.doctor.cells import CELLS, Tried, asking, run
@@ -14,9 +14,27 @@ from migrate_lens.model.errors import RuntimeUnavailable
 from migrate_lens.model.progress import Progress
 from migrate_lens.model.report import Environment, Runtime
 from migrate_lens.runs.request import TraceRequest, workers
-from migrate_lens.runs.tracer import Capability, Tracer
+from migrate_lens.runs.tracer import UNPROVEN, Capability, Tracer
 
 _SCOPE = ("program",)
+
+
+class Mark(StrEnum):
+    """What a runtime is given for a capability: what is claimed of it, unless a check of the claim failed."""
+
+    SUPPORTED = "supported"
+    UNSUPPORTED = "unsupported"
+    UNPROVEN = "unproven"
+    FAILS = "fails"
+    UNTRIED = "untried"
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One entry of the scorecard; ``code`` is that of the limit that a user sees of what is not supported."""
+
+    mark: Mark
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +47,28 @@ class Side:
     remedy: str
     tried: tuple[Tried, ...]
 
-    def score(self, capability: Capability) -> str:
-        """``supported``, ``unsupported (CODE)``, ``unproven``, or ``FAILS`` where a claim did not hold here."""
-        mine = [t for t in self.tried if t.cell.capability is capability]
-        if not mine:
-            return ""
-        claim = mine[0].claim
-        if claim.standing == "unproven":
-            return "unproven"
-        if any(t.failure for t in mine):
-            return "FAILS"
-        return f"{claim.standing} ({claim.code})" if claim.code else claim.standing
+    def score(self, capability: Capability) -> Score:
+        """What was seen of a capability in this runtime."""
+        tried = [cell for cell in self.tried if cell.cell.capability is capability]
+        if not tried:
+            return Score(Mark.UNTRIED)
+        claim = tried[0].claim
+        if claim == UNPROVEN:
+            return Score(Mark.UNPROVEN)
+        if any(cell.failure for cell in tried):
+            return Score(Mark.FAILS)
+        return Score(Mark(claim.standing), claim.code)
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What ``doctor`` found."""
+    """What is installed and what was seen to work.
+
+    Attributes:
+        sides: one a runtime.
+        system: the platform.
+        compiler: the first line of what the C++ compiler says of itself, or that there is none.
+    """
 
     sides: tuple[Side, ...]
     system: str
@@ -53,7 +77,7 @@ class Health:
     @property
     def well(self) -> bool:
         """Whether every runtime is there and does what is claimed of it."""
-        return all(s.environment and all(t.honest for t in s.tried) for s in self.sides)
+        return all(side.environment and all(tried.honest for tried in side.tried) for side in self.sides)
 
 
 def examine(asked: TraceRequest, progress: Progress) -> Health:
@@ -78,12 +102,5 @@ def _compiler() -> str:
     path = shutil.which("g++")
     if path is None:
         return "none: C++ extensions cannot be built"
-    done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
-    return next(iter(done.stdout.splitlines()), Path(path).name)
-
-
-def rows(health: Health) -> Sequence[tuple[str, ...]]:
-    """The scorecard: a row per capability, a column per runtime that is there."""
-    there = [s for s in health.sides if s.environment]
-    head = ("capability", *(str(s.runtime) for s in there))
-    return [head, *((str(c), *(s.score(c) for s in there)) for c in Capability)]
+    answer = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+    return next(iter(answer.stdout.splitlines()), Path(path).name)

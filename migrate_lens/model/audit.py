@@ -110,6 +110,6 @@ class AuditReport:
     """
 
     torch: tuple[str, str]
-    paddle: tuple[str, str]
+    target: tuple[str, str]
     libraries: tuple[LibraryAudit, ...]
     holding: tuple[tuple[str, tuple[str, ...]], ...]

@@ -106,6 +106,14 @@ class ProbeKind(StrEnum):
     IMPORTS = "imports"
 
 
+class Verdict(StrEnum):
+    """The last word of a diagnosis."""
+
+    NO_GAPS = "no_gaps"
+    GAPS = "gaps"
+    BASELINE_FAILED = "baseline_failed"
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Site:
     """A place in the library's own sources; ``path`` is relative to the library, ``line`` starts at 1."""
@@ -282,11 +290,11 @@ class StageResult:
 
 @dataclass(frozen=True, slots=True)
 class TraceSummary:
-    """How far a pair of traces went: calls on each side, aligned pairs, and torch calls that Paddle reached."""
+    """How far a pair of traces went: calls on each side, aligned pairs, and torch calls that the target reached."""
 
     probe: str
     torch_calls: int
-    paddle_calls: int
+    target_calls: int
     aligned: int
     reached: int
     note: str = ""
@@ -297,11 +305,22 @@ class TraceSummary:
         return cls(
             fields.text("probe"),
             fields.whole("torch_calls"),
-            fields.whole("paddle_calls"),
+            fields.whole(f"{target.TARGET.name}_calls"),
             fields.whole("aligned"),
             fields.whole("reached"),
             fields.text("note"),
         )
+
+    def to_json(self) -> dict[str, object]:
+        """The summary, as a report has it."""
+        return {
+            "probe": self.probe,
+            "torch_calls": self.torch_calls,
+            f"{target.TARGET.name}_calls": self.target_calls,
+            "aligned": self.aligned,
+            "reached": self.reached,
+            "note": self.note,
+        }
 
 
 Fact = str | int | bool
@@ -485,10 +504,10 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class FirstDivergence:
-    """The row that the migration guide asks for: torch path, Paddle path, what was observed, conclusion."""
+    """The row that the migration guide asks for: torch path, target path, what was observed, conclusion."""
 
     torch_path: str
-    paddle_path: str
+    target_path: str
     observed: str
     conclusion: str
 
@@ -496,8 +515,20 @@ class FirstDivergence:
     def from_json(cls, fields: Fields) -> FirstDivergence:
         """The row, as a report has it."""
         return cls(
-            fields.text("torch_path"), fields.text("paddle_path"), fields.text("observed"), fields.text("conclusion")
+            fields.text("torch_path"),
+            fields.text(f"{target.TARGET.name}_path"),
+            fields.text("observed"),
+            fields.text("conclusion"),
         )
+
+    def to_json(self) -> dict[str, object]:
+        """The row, as a report has it."""
+        return {
+            "torch_path": self.torch_path,
+            f"{target.TARGET.name}_path": self.target_path,
+            "observed": self.observed,
+            "conclusion": self.conclusion,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -530,7 +561,7 @@ class Report:
 
     library: Library
     torch: Environment | None
-    paddle: Environment | None
+    target: Environment | None
     platform: str
     scope: tuple[str, ...]
     stages: tuple[StageResult, ...]
@@ -538,7 +569,7 @@ class Report:
     first: FirstDivergence | None
     gaps: tuple[Gap, ...]
     skipped: tuple[Skipped, ...]
-    verdict: str
+    verdict: Verdict
     notes: tuple[str, ...] = ()
 
     @classmethod
@@ -549,12 +580,12 @@ class Report:
             StateError: something is missing or of another type.
         """
         environment = fields.part("environment")
-        torch, paddle = environment.maybe("torch"), environment.maybe("paddle")
+        torch, answering = environment.maybe("torch"), environment.maybe(target.TARGET.name)
         first = fields.maybe("first_divergence")
         return cls(
             library=Library.from_json(fields.part("library")),
             torch=None if torch is None else Environment.from_json(torch),
-            paddle=None if paddle is None else Environment.from_json(paddle),
+            target=None if answering is None else Environment.from_json(answering),
             platform=environment.text("platform"),
             scope=fields.texts("scope"),
             stages=tuple(StageResult.from_json(stage) for stage in fields.parts("stages")),
@@ -562,7 +593,7 @@ class Report:
             first=None if first is None else FirstDivergence.from_json(first),
             gaps=tuple(Gap.from_json(gap) for gap in fields.parts("gaps")),
             skipped=tuple(Skipped.from_json(skipped) for skipped in fields.parts("skipped")),
-            verdict=fields.text("verdict"),
+            verdict=Verdict(fields.text("verdict")),
             notes=fields.texts("notes"),
         )
 
@@ -572,13 +603,13 @@ class Report:
             "library": self.library.to_json(),
             "environment": {
                 "torch": None if self.torch is None else asdict(self.torch),
-                "paddle": None if self.paddle is None else asdict(self.paddle),
+                target.TARGET.name: None if self.target is None else asdict(self.target),
                 "platform": self.platform,
             },
             "scope": list(self.scope),
             "stages": [asdict(stage) for stage in self.stages],
-            "traces": [asdict(trace) for trace in self.traces],
-            "first_divergence": None if self.first is None else asdict(self.first),
+            "traces": [trace.to_json() for trace in self.traces],
+            "first_divergence": None if self.first is None else self.first.to_json(),
             "gaps": [gap.to_json() for gap in self.gaps],
             "skipped": [asdict(skipped) for skipped in self.skipped],
             "notes": list(self.notes),

@@ -131,9 +131,9 @@ class Diagnosis:
         Raises:
             StateError: the diagnosis stopped before it had both.
         """
-        if self.report.torch is None or self.report.paddle is None:
+        if self.report.torch is None or self.report.target is None:
             raise StateError("the last diagnosis has no environments", "run migrate-lens diagnose again")
-        return self.report.torch, self.report.paddle
+        return self.report.torch, self.report.target
 
     def python(self, runtime: Runtime) -> Path:
         """The interpreter of a runtime."""

@@ -1,102 +1,108 @@
-"""Gaps, in; SARIF 2.1.0 for code hosts and editors, out: a diagnosis or an audit, one result a site."""
+"""Gaps, in; SARIF 2.1.0, out, as every document that has gaps writes it: one result a site."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from urllib.parse import quote
 
 from migrate_lens import __version__
-from migrate_lens.model.audit import AuditGap, AuditReport
-from migrate_lens.model.report import Gap, Report, Site, Skipped
+from migrate_lens.model.report import Gap, Site, Skipped
 from migrate_lens.reports.wording import clean
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-LEVEL = 2.0  # a score below this is a note
+UNCLASSIFIED = "unclassified"
+
+Json = dict[str, object]
 
 
-def render(report: Report) -> str:
-    """A diagnosis: every gap was observed."""
-    rows = [(gap, "error", site) for gap in report.gaps for site in gap.sites]
-    return text([run(rows, report.skipped, report.library.root.as_uri())])
+class Loudness(StrEnum):
+    """What SARIF calls a level."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
 
 
-def render_audit(report: AuditReport) -> str:
-    """An audit: one run a library."""
-    runs = []
-    for library in report.libraries:
-        rows = [(one.gap, level(one), site) for one in library.gaps for site in one.gap.sites]
-        runs.append(run(rows, library.skipped, ""))
-    return text(runs)
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One site of a gap."""
+
+    gap: Gap
+    loudness: Loudness
+    site: Site
+
+    @property
+    def rule(self) -> str:
+        """The rule that says most about the gap."""
+        return self.gap.rule or UNCLASSIFIED
 
 
-def level(one: AuditGap) -> str:
-    """How loud a gap is."""
-    if one.guarded or one.score < LEVEL:
-        return "note"
-    return "error" if one.reach == "import" else "warning"
-
-
-def text(runs: list[dict[str, object]]) -> str:
+def text(runs: Sequence[Json]) -> str:
     """The whole document."""
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": runs}, indent=1) + "\n"
 
 
-def run(rows: list[tuple[Gap, str, Site]], skipped: Iterable[Skipped], root: str) -> dict[str, object]:
-    """One run: its rules, its results, and what could not be read."""
-    rules: dict[str, dict[str, object]] = {}
-    for gap, _, _ in rows:
-        rules.setdefault(gap.rule or "unclassified", rule(gap))
+def run(results: Sequence[Result], skipped: Iterable[Skipped], root: str) -> Json:
+    """One run: its rules, its results, and what could not be read.
+
+    Args:
+        root: the library's URI, empty where there is none.
+    """
+    rules: dict[str, Json] = {}
+    for result in results:
+        rules.setdefault(result.rule, _rule(result))
     names = list(rules)
     base = {"originalUriBaseIds": {"SRCROOT": {"uri": root.rstrip("/") + "/"}}} if root else {}
     return {
         "tool": {"driver": {"name": "migrate-lens", "version": __version__, "rules": list(rules.values())}},
         "columnKind": "utf16CodeUnits",
         **base,
-        "results": [result(gap, loud, site, names) for gap, loud, site in rows],
+        "results": [_result(result, names.index(result.rule)) for result in results],
         "invocations": [
             {
                 "executionSuccessful": True,
-                "toolExecutionNotifications": [
-                    {
-                        "level": "note",
-                        "message": {"text": clean(one.reason)},
-                        "locations": [location(Site(one.path, 1))],
-                    }
-                    for one in skipped
-                ],
+                "toolExecutionNotifications": [_notification(item) for item in skipped],
             }
         ],
     }
 
 
-def rule(gap: Gap) -> dict[str, object]:
-    """A rule as SARIF has it."""
+def _rule(result: Result) -> Json:
+    gap = result.gap
     return {
-        "id": gap.rule or "unclassified",
-        "shortDescription": {"text": clean(gap.rule.replace("_", " ") or "unclassified")},
+        "id": result.rule,
+        "shortDescription": {"text": clean(result.rule.replace("_", " "))},
         "properties": {"tags": [str(gap.layer), f"category-{gap.category}"]},
     }
 
 
-def result(gap: Gap, loud: str, site: Site, names: list[str]) -> dict[str, object]:
-    """One site."""
-    name = gap.rule or "unclassified"
+def _result(result: Result, rule_index: int) -> Json:
+    gap, site = result.gap, result.site
     mark = hashlib.blake2b(f"{gap.id}\0{site.path}".encode(), digest_size=16).hexdigest()
     return {
-        "ruleId": name,
-        "ruleIndex": names.index(name),
-        "level": loud,
+        "ruleId": result.rule,
+        "ruleIndex": rule_index,
+        "level": result.loudness,
         "message": {"text": clean(f"{gap.id}: {gap.expected}; {gap.actual}")},
-        "locations": [location(site)],
+        "locations": [_location(site)],
         "partialFingerprints": {"gapInFile/v1": mark},
         "properties": {"layer": str(gap.layer), "category": str(gap.category), "decision": str(gap.decision)},
     }
 
 
-def location(site: Site) -> dict[str, object]:
-    """A place in the library."""
+def _notification(skipped: Skipped) -> Json:
+    return {
+        "level": Loudness.NOTE,
+        "message": {"text": clean(skipped.reason)},
+        "locations": [_location(Site(skipped.path, 1))],
+    }
+
+
+def _location(site: Site) -> Json:
     return {
         "physicalLocation": {
             "artifactLocation": {"uri": quote(site.path), "uriBaseId": "SRCROOT"},

@@ -1,11 +1,13 @@
-"""A report, in; the sentences and small tables that more than one format for people shows, out."""
+"""A diagnosis, in; the sentences and small tables that more than one format for people shows, out."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import groupby
+from typing import Final
 
 from migrate_lens.model.report import (
     Decision,
@@ -17,14 +19,17 @@ from migrate_lens.model.report import (
     Report,
     Site,
     StageResult,
+    TraceSummary,
+    Verdict,
 )
+from migrate_lens.model.target import TARGET
 
 MAX_SITES = 3
 MAX_EVIDENCE = 3
 MAX_STAGES = 10
 MAX_TRACES = 5
 MAX_SKIPPED = 5
-FIRST_HEADER = ("torch path", "paddle path", "what was observed", "conclusion")
+FIRST_HEADER = ("torch path", f"{TARGET.name} path", "what was observed", "conclusion")
 STAGE_HEADER = ("runtime", "stage", "probe", "outcome", "seconds")
 
 LAYERS: Mapping[Layer, str] = {
@@ -46,7 +51,15 @@ def clean(text: str) -> str:
 
 
 def count(number: int, noun: str) -> str:
+    """``1 gap``, ``2 gaps``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+ORIGINS: Final = {
+    "option": "named by --probe",
+    "config": "named by the configuration file",
+    "found": "found",
+}
 
 
 def probes(report: Report) -> str:
@@ -55,80 +68,120 @@ def probes(report: Report) -> str:
     if library.probes_from == "imports":
         modules = sum(len(probe.modules) for probe in library.probes if probe.kind is ProbeKind.IMPORTS)
         return f"no program was found: {count(modules, 'public module')} imported instead"
-    origin = {"option": "named by --probe", "config": "named by the configuration file"}.get(
-        library.probes_from, "found"
-    )
-    return f"{', '.join(clean(probe.spec) for probe in library.probes)} ({origin})"
+    names = ", ".join(clean(probe.spec) for probe in library.probes)
+    return f"{names} ({ORIGINS[library.probes_from]})"
 
 
 def environment(side: Environment | None) -> str:
+    """One side's framework and interpreter."""
     if side is None:
         return "not reached"
     commit = f" ({side.commit[:12]})" if side.commit else ""
     return f"{side.framework} {side.version}{commit}, Python {side.python}, {side.device}: {side.executable}"
 
 
-def stage_rows(stages: Iterable[StageResult]) -> list[tuple[tuple[str, ...], str]]:
-    """Rows with their details; where there are many, the passed ones of a runtime and stage share a row."""
-    known = list(stages)
-    folded = len(known) > MAX_STAGES
-    rows: list[tuple[tuple[str, ...], str]] = []
-    for _, group in groupby(known, key=lambda stage: (stage.runtime, stage.stage, stage.outcome)):
-        same = list(group)
-        if folded and len(same) > 1 and same[0].outcome is Outcome.PASSED:
-            rows.append((_row(same[0], count(len(same), "probe"), sum(stage.seconds for stage in same)), ""))
+@dataclass(frozen=True, slots=True)
+class StageRow:
+    """A row of the table of stages, each part as it is shown; ``detail`` stands outside the columns."""
+
+    runtime: str
+    stage: str
+    probe: str
+    outcome: str
+    seconds: str
+    detail: str = ""
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """What stands in the columns of ``STAGE_HEADER``."""
+        return (self.runtime, self.stage, self.probe, self.outcome, self.seconds)
+
+
+def stage_rows(stages: Iterable[StageResult]) -> list[StageRow]:
+    """The stages; where there are many, the passed ones of a runtime and stage share a row."""
+    all_stages = list(stages)
+    folded = len(all_stages) > MAX_STAGES
+    rows: list[StageRow] = []
+    for _, group in groupby(all_stages, key=lambda stage: (stage.runtime, stage.stage, stage.outcome)):
+        alike = list(group)
+        if folded and len(alike) > 1 and alike[0].outcome is Outcome.PASSED:
+            rows.append(_shared_row(alike))
         else:
-            rows.extend((_row(stage, clean(stage.probe), stage.seconds), _detail(stage)) for stage in same)
+            rows.extend(_stage_row(stage) for stage in alike)
     return rows
 
 
-def _row(stage: StageResult, probe: str, seconds: float) -> tuple[str, ...]:
-    return (stage.runtime.value, stage.stage.value, probe, stage.outcome.value, f"{seconds:.1f}")
+def _shared_row(alike: list[StageResult]) -> StageRow:
+    """One row for several stages that passed."""
+    first = alike[0]
+    seconds = sum(stage.seconds for stage in alike)
+    return StageRow(first.runtime, first.stage, count(len(alike), "probe"), first.outcome, f"{seconds:.1f}")
 
 
-def _detail(stage: StageResult) -> str:
-    return "" if stage.outcome is Outcome.PASSED else clean(stage.detail)
+def _stage_row(stage: StageResult) -> StageRow:
+    detail = "" if stage.outcome is Outcome.PASSED else clean(stage.detail)
+    return StageRow(stage.runtime, stage.stage, clean(stage.probe), stage.outcome, f"{stage.seconds:.1f}", detail)
 
 
-def by_layer(gaps: Iterable[Gap]) -> list[tuple[str, list[Gap]]]:
-    """Gaps under the title of their layer, in the order of ``LAYERS``; inside a layer, in the order found."""
-    known = list(gaps)
-    grouped = ((title, [gap for gap in known if gap.layer is layer]) for layer, title in LAYERS.items())
-    return [(title, same) for title, same in grouped if same]
+def by_layer(gaps: Iterable[Gap]) -> Iterator[tuple[str, list[Gap]]]:
+    """Gaps under the title of their layer, in the order of ``LAYERS``; inside a layer, in the report's order."""
+    all_gaps = list(gaps)
+    for layer, title in LAYERS.items():
+        of_layer = [gap for gap in all_gaps if gap.layer is layer]
+        if of_layer:
+            yield title, of_layer
 
 
 def sites(places: tuple[Site, ...]) -> str:
+    """The first sites, and how many more there are."""
+    if not places:
+        return "outside the library's own sources"
     shown = ", ".join(f"{clean(site.path)}:{site.line}" for site in places[:MAX_SITES])
-    more = f", +{len(places) - MAX_SITES} more" if len(places) > MAX_SITES else ""
-    return shown + more if places else "outside the library's own sources"
+    left = len(places) - MAX_SITES
+    return f"{shown}, +{left} more" if left > 0 else shown
 
 
 def evidence(gap: Gap) -> list[str]:
     """The first lines of evidence, and how many are left for the JSON report."""
+    lines = [clean(line) for line in gap.evidence[:MAX_EVIDENCE]]
     left = len(gap.evidence) - MAX_EVIDENCE
-    more = [f"+{count(left, 'more line')} in the JSON report"] if left > 0 else []
-    return [clean(line) for line in gap.evidence[:MAX_EVIDENCE]] + more
+    if left > 0:
+        lines.append(f"+{count(left, 'more line')} in the JSON report")
+    return lines
 
 
 def remedies(gap: Gap) -> list[tuple[str, str]]:
     """The workaround and the reproduction, each with whether it was tried."""
-    tried = [("patch", gap.workaround.kind, gap.workaround.verified)] if gap.workaround else []
-    tried += [("repro", clean(gap.mre.path), gap.mre.verified)] if gap.mre else []
-    return [(label, f"{what} ({'ran on both sides' if proved else 'not verified'})") for label, what, proved in tried]
+    labelled: list[tuple[str, str]] = []
+    if gap.workaround:
+        labelled.append(("patch", _tried(gap.workaround.kind, gap.workaround.verified)))
+    if gap.mre:
+        labelled.append(("repro", _tried(clean(gap.mre.path), gap.mre.verified)))
+    return labelled
+
+
+def _tried(remedy: str, verified: bool) -> str:
+    return f"{remedy} ({'ran on both sides' if verified else 'not verified'})"
 
 
 def traces(report: Report) -> list[str]:
     """How far each pair of runs went; where there are many, the complete ones share a line."""
     folded = len(report.traces) > MAX_TRACES
-    complete = [trace for trace in report.traces if folded and trace.reached == trace.torch_calls and not trace.note]
-    lines = [
-        f"{clean(trace.probe)}: {_reached(trace.reached, trace.torch_calls)}"
-        + (f" ({clean(trace.note)})" if trace.note else "")
-        for trace in report.traces
-        if trace not in complete
-    ]
-    calls = sum(trace.torch_calls for trace in complete)
-    return lines + ([f"{count(len(complete), 'probe')}: {_reached(calls, calls)}"] if complete else [])
+    complete = [trace for trace in report.traces if folded and _is_complete(trace)]
+    lines = [_trace(trace) for trace in report.traces if trace not in complete]
+    if complete:
+        calls = sum(trace.torch_calls for trace in complete)
+        lines.append(f"{count(len(complete), 'probe')}: {_reached(calls, calls)}")
+    return lines
+
+
+def _is_complete(trace: TraceSummary) -> bool:
+    return trace.reached == trace.torch_calls and not trace.note
+
+
+def _trace(trace: TraceSummary) -> str:
+    reached = f"{clean(trace.probe)}: {_reached(trace.reached, trace.torch_calls)}"
+    return f"{reached} ({clean(trace.note)})" if trace.note else reached
 
 
 def _reached(reached: int, calls: int) -> str:
@@ -137,53 +190,63 @@ def _reached(reached: int, calls: int) -> str:
 
 def skipped(report: Report) -> list[str]:
     """What could not be read or run, and how many more of them the JSON report has."""
+    lines = [f"{clean(item.path)}: {clean(item.reason)}" for item in report.skipped[:MAX_SKIPPED]]
     left = len(report.skipped) - MAX_SKIPPED
-    lines = [f"{clean(one.path)}: {clean(one.reason)}" for one in report.skipped[:MAX_SKIPPED]]
-    return lines + ([f"+{left} more in the JSON report"] if left > 0 else [])
+    if left > 0:
+        lines.append(f"+{left} more in the JSON report")
+    return lines
 
 
 def scope_line(report: Report) -> str:
     """The line to put into one's own code, empty where nothing is in scope."""
-    names = ", ".join(f'"{name}"' for name in report.scope)
-    return f"paddle.enable_compat(scope={{{names}}})" if names else ""
+    return TARGET.scoped(report.scope) if report.scope else ""
 
 
 def verdict(report: Report) -> str:
     """The last word, in one sentence or two."""
-    if report.verdict == "baseline_failed":
-        failed = [stage for stage in report.stages if stage.outcome not in (Outcome.PASSED, Outcome.SKIPPED)]
-        where = f" It {failed[-1].outcome.replace('_', ' ')} in stage {failed[-1].stage}." if failed else ""
-        return f"The torch baseline does not run, so nothing can be said about Paddle.{where}"
+    if report.verdict is Verdict.BASELINE_FAILED:
+        return (
+            f"The torch baseline does not run, so nothing can be said about {TARGET.title}.{_where_it_failed(report)}"
+        )
     if report.gaps:
-        decided = (f"{number} {decision}" for decision, number in _decisions(report).items())
-        return f"{count(len(report.gaps), 'gap')}: {', '.join(decided)}."
-    if report.verdict == "gaps":
-        return "Paddle does not do what torch does here, and no gap could be named: see the stages."
+        return f"{count(len(report.gaps), 'gap')}: {_decisions(report)}."
+    if report.verdict is Verdict.GAPS:
+        return f"{TARGET.title} does not do what torch does here, and no gap could be named: see the stages."
     probes_run = count(len(report.library.probes), "probe")
-    return f"No gaps: {probes_run} did the same under torch and under Paddle's compat layer."
+    return f"No gaps: {probes_run} did the same under torch and under {TARGET.compat}."
 
 
-def _decisions(report: Report) -> dict[Decision, int]:
+def _where_it_failed(report: Report) -> str:
+    """Which stage did not run under torch, as a sentence of its own."""
+    failed = [stage for stage in report.stages if stage.outcome not in (Outcome.PASSED, Outcome.SKIPPED)]
+    if not failed:
+        return ""
+    last = failed[-1]
+    return f" It {last.outcome.replace('_', ' ')} in stage {last.stage}."
+
+
+def _decisions(report: Report) -> str:
+    """How many gaps are decided in which way; decisions that none has are left out."""
     counted = {decision: sum(gap.decision is decision for gap in report.gaps) for decision in Decision}
-    return {decision: number for decision, number in counted.items() if number}
+    return ", ".join(f"{number} {decision}" for decision, number in counted.items() if number)
 
 
 def next_steps(report: Report) -> list[tuple[str, str]]:
     """What to do now: a reason and a command that exists."""
-    target = shlex.quote(str(report.library.script or report.library.root))
-    if report.verdict == "baseline_failed":
+    path = shlex.quote(str(report.library.script or report.library.root))
+    if report.verdict is Verdict.BASELINE_FAILED:
+        other_python = _diagnose(path, "--torch-python PYTHON")
         return [
-            (
-                "make it run under torch first, perhaps with another interpreter",
-                _diagnose(target, "--torch-python PYTHON"),
-            ),
-            ("or name another program", _diagnose(target, "--probe PROGRAM")),
+            ("make it run under torch first, perhaps with another interpreter", other_python),
+            ("or name another program", _diagnose(path, "--probe PROGRAM")),
         ]
-    steps = _with_gaps(report) if report.gaps else []
+    steps: list[tuple[str, str]] = []
     if any(gap.decision is Decision.NARROW_SCOPE for gap in report.gaps):
-        steps.insert(0, ("shrink or extend the scope before anything else", _diagnose(target, "--scope PACKAGE")))
+        steps.append(("shrink or extend the scope before anything else", _diagnose(path, "--scope PACKAGE")))
+    if report.gaps:
+        steps += _with_gaps(report)
     if report.library.probes_from == "imports":
-        steps.append(("run more than imports", _diagnose(target, "--probe PROGRAM")))
+        steps.append(("run more than imports", _diagnose(path, "--probe PROGRAM")))
     return steps
 
 
@@ -198,5 +261,5 @@ def _with_gaps(report: Report) -> list[tuple[str, str]]:
     return steps
 
 
-def _diagnose(target: str, flags: str) -> str:
-    return f"migrate-lens diagnose {target} {flags}"
+def _diagnose(path: str, flags: str) -> str:
+    return f"migrate-lens diagnose {path} {flags}"

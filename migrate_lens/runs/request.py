@@ -1,4 +1,4 @@
-"""What a user asks for: what a trace is to be of, and the workers that it needs.
+"""What a user asks for: what a trace is to be of, the workers that it needs, and what came of it.
 
 From a ``TraceRequest`` come the bench, a ``Setting`` (its scope and limits), and with its ``Steering`` the
 ``RunRequest`` of each run (see ``runs.bench``).
@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from migrate_lens.model.report import Runtime
+from migrate_lens.model.target import TARGET
+from migrate_lens.model.trace import Trace
 from migrate_lens.runs.bench import Bench, Steering
+from migrate_lens.runs.tracer import Standing, Validation
 from migrate_lens.runs.worker import Worker
 
 
@@ -46,15 +49,28 @@ class TraceRequest:
     backward: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A trace, and whether it can be believed; None where that was not tried."""
+
+    trace: Trace
+    validation: Validation | None = None
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether it was tried, and something in it is not so."""
+        return self.validation is not None and self.validation.standing is Standing.WRONG
+
+
 @contextmanager
 def workers(asked: TraceRequest, runtimes: Sequence[Runtime]) -> Iterator[Bench]:
     """Workers for some runtimes, and a private folder that is gone afterwards."""
     with ExitStack() as stack:  # one that runs is ended also where the other cannot be started
         folder = tempfile.TemporaryDirectory(prefix="migrate-lens-", ignore_cleanup_errors=True)
         name = stack.enter_context(folder)
-        torch = paddle = None
+        torch = target = None
         if Runtime.TORCH in runtimes:
             torch = stack.enter_context(Worker(asked.torch_python, "torch"))
         if set(runtimes) - {Runtime.TORCH}:
-            paddle = stack.enter_context(Worker(asked.paddle_python, "paddle"))
-        yield Bench(torch, paddle, Path(name))
+            target = stack.enter_context(Worker(asked.paddle_python, TARGET.name))
+        yield Bench(torch, target, Path(name))

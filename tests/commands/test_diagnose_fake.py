@@ -17,7 +17,7 @@ from migrate_lens.commands import diagnose as pipeline
 from migrate_lens.config import Options
 from migrate_lens.model.report import Report
 from migrate_lens.model.trace import Frame, Trace
-from migrate_lens.reports import FORMATS
+from migrate_lens.reports import DIAGNOSIS
 from migrate_lens.runs.worker import Fate
 
 Diagnose = Callable[[World], Report]
@@ -113,10 +113,10 @@ def test_a_baseline_that_fails_ends_it(diagnose: Diagnose) -> None:
 
 
 @pytest.mark.parametrize("world", [AGREES, GAPS, FAILS], ids=["agrees", "gaps", "fails"])
-@pytest.mark.parametrize("name", sorted(FORMATS))
+@pytest.mark.parametrize("name", DIAGNOSIS.formats())
 def test_every_format_shows_it(name: str, world: World, diagnose: Diagnose) -> None:
     report = diagnose(world)
-    shown = FORMATS[name](report)
+    shown = DIAGNOSIS.render(report, name)
     for gap in report.gaps:
         assert gap.api in shown.replace("\\", "")
 

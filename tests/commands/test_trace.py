@@ -262,6 +262,7 @@ def test_a_crash_keeps_the_calls_before_it_and_names_the_one_in_flight(shell: Sh
     assert "in flight: layer(x)" in out
 
 
+@pytest.mark.native
 def test_doctor_says_what_is_installed_and_what_was_proven(shell: Shell) -> None:
     code, found = shell.json("doctor")
     assert code == 0

@@ -28,6 +28,7 @@ from migrate_lens.model.report import (
     StageResult,
     Symptom,
     TraceSummary,
+    Verdict,
 )
 
 ROOT = Path("/src/mylib")
@@ -56,7 +57,7 @@ def stage(
 HEALTHY = Report(
     library=LIBRARY,
     torch=TORCH,
-    paddle=PADDLE,
+    target=PADDLE,
     platform="Linux x86_64",
     scope=("mylib",),
     stages=tuple(
@@ -68,7 +69,7 @@ HEALTHY = Report(
     first=None,
     gaps=(),
     skipped=(),
-    verdict="no_gaps",
+    verdict=Verdict.NO_GAPS,
 )
 
 MISSING = Gap(
@@ -118,17 +119,17 @@ GAPS = replace(
     ),
     gaps=(MISSING, UNKNOWN),
     skipped=(Skipped("old.py", "syntax error in line 3: invalid syntax"),),
-    verdict="gaps",
+    verdict=Verdict.GAPS,
     notes=("the scope was found in the baseline run",),
 )
 
 BASELINE_FAILED = replace(
     HEALTHY,
-    paddle=None,
+    target=None,
     stages=(
         stage(Runtime.TORCH, Stage.BUILD),
         stage(Runtime.TORCH, Stage.IMPORT, Outcome.FAILED, "ImportError: numba"),
     ),
     traces=(),
-    verdict="baseline_failed",
+    verdict=Verdict.BASELINE_FAILED,
 )

@@ -19,7 +19,7 @@ from migrate_lens.model.reading import Fields
 from migrate_lens.model.report import Category, Finding, Key, ProbeKind, Reproduction, Runtime, Site, Stage, Symptom
 from migrate_lens.remedies import kept
 from migrate_lens.remedies.fix.attempts import why_refused
-from migrate_lens.reports.json import render
+from migrate_lens.reports.diagnosis.json import render
 
 _INDEX = {
     "path": "/src/mylib", "torch_python": "/envs/torch/bin/python", "paddle_python": "/envs/paddle/bin/python",

@@ -19,7 +19,8 @@ from migrate_lens.model.errors import StateError
 from migrate_lens.model.reading import Fields
 from migrate_lens.model.report import FirstDivergence, Gap, Outcome, Report, Runtime, Stage
 from migrate_lens.model.ruling import Condition, DecidedBy, Decision, Ruling, Settled
-from migrate_lens.reports import FORMATS, text, wording
+from migrate_lens.reports import DIAGNOSIS, View, wording
+from migrate_lens.reports.tables import table
 
 SCHEMA: dict[str, Any] = json.loads((Path(__file__).parents[2] / "docs" / "report.schema.json").read_text())
 ALL = pytest.mark.parametrize(
@@ -28,7 +29,7 @@ ALL = pytest.mark.parametrize(
 
 
 def test_a_healthy_library_fits_one_screen() -> None:
-    lines = text.render(samples.HEALTHY).splitlines()
+    lines = DIAGNOSIS.render(samples.HEALTHY, "text").splitlines()
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
 
@@ -36,20 +37,20 @@ def test_a_healthy_library_fits_one_screen() -> None:
 @ALL
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_lines_stay_within_the_width(report: Report, width: int) -> None:
-    prose = [line for line in text.render(report, width).splitlines() if "migrate-lens" not in line]
+    prose = [line for line in DIAGNOSIS.render(report, "text", View(width)).splitlines() if "migrate-lens" not in line]
     assert max(map(len, prose)) <= width
 
 
 @ALL
-@pytest.mark.parametrize("name", sorted(FORMATS))
+@pytest.mark.parametrize("name", DIAGNOSIS.formats())
 def test_a_format_is_a_function_of_the_report(name: str, report: Report) -> None:
-    assert FORMATS[name](report) == FORMATS[name](report)
-    assert FORMATS[name](report).endswith("\n")
+    assert DIAGNOSIS.render(report, name) == DIAGNOSIS.render(report, name)
+    assert DIAGNOSIS.render(report, name).endswith("\n")
 
 
 @pytest.mark.parametrize("name", ["text", "markdown"])
 def test_everything_found_is_shown(name: str) -> None:
-    shown = FORMATS[name](samples.GAPS).replace("\\", "")
+    shown = DIAGNOSIS.render(samples.GAPS, name).replace("\\", "")
     for part in (
         "mylib",
         "torch.segment_reduce:missing_api",
@@ -72,7 +73,7 @@ def test_everything_found_is_shown(name: str) -> None:
 
 
 def test_a_failed_baseline_says_so_and_what_to_do() -> None:
-    shown = text.render(samples.BASELINE_FAILED)
+    shown = DIAGNOSIS.render(samples.BASELINE_FAILED, "text")
     assert "torch baseline does not run" in shown
     assert "ImportError: numba" in shown
     assert "--torch-python" in shown
@@ -82,7 +83,7 @@ def test_a_failed_baseline_says_so_and_what_to_do() -> None:
 def test_imports_as_the_probe_are_said() -> None:
     probe = model.Probe(model.ProbeKind.IMPORTS, "imports", modules=("mylib", "mylib.ops"))
     library = replace(samples.LIBRARY, probes=(probe,), probes_from="imports")
-    shown = text.render(replace(samples.HEALTHY, library=library))
+    shown = DIAGNOSIS.render(replace(samples.HEALTHY, library=library), "text")
     assert "2 public modules imported instead" in shown
     assert "--probe PROGRAM" in shown
 
@@ -90,7 +91,9 @@ def test_imports_as_the_probe_are_said() -> None:
 def test_many_passed_stages_share_a_row_and_failed_ones_do_not() -> None:
     runs = [samples.stage(Runtime.TARGET, Stage.RUN, probe=f"examples/e{i}.py") for i in range(40)]
     bad = samples.stage(Runtime.TARGET, Stage.RUN, Outcome.CRASHED, "signal 11", probe="examples/bad.py")
-    lines = text.render(replace(samples.HEALTHY, stages=(*samples.HEALTHY.stages, *runs, bad))).splitlines()
+    lines = DIAGNOSIS.render(
+        replace(samples.HEALTHY, stages=(*samples.HEALTHY.stages, *runs, bad)), "text"
+    ).splitlines()
     assert len(lines) <= 24
     assert any("40 probes" in line or "41 probes" in line for line in lines)
     assert any("examples/bad.py" in line and "signal 11" in line for line in lines)
@@ -101,7 +104,7 @@ def test_long_lists_are_cut_and_counted(name: str) -> None:
     skipped = tuple(model.Skipped(f"f{i}.py", "bad") for i in range(30))
     whole = [model.TraceSummary(f"e{i}.py", 10, 10, 10, 10) for i in range(30)]
     cut = model.TraceSummary("cut.py", 9, 8, 7, 7)
-    shown = FORMATS[name](replace(samples.HEALTHY, skipped=skipped, traces=(*whole, cut))).replace("\\", "")
+    shown = DIAGNOSIS.render(replace(samples.HEALTHY, skipped=skipped, traces=(*whole, cut)), name).replace("\\", "")
     assert "f4.py" in shown
     assert "f5.py" not in shown
     assert "+25 more in the JSON report" in shown
@@ -125,14 +128,18 @@ def test_every_layer_has_a_title() -> None:
 @pytest.mark.parametrize("name", ["text", "markdown"])
 def test_what_a_program_printed_cannot_drive_the_terminal(name: str) -> None:
     nasty = replace(samples.MISSING, actual="\x1b]0;title\x07\x1b[31mred\x1b[0m\r\nnext\x00", expected="a | b `c` <b>")
-    shown = FORMATS[name](replace(samples.GAPS, gaps=(nasty,)))
+    shown = DIAGNOSIS.render(replace(samples.GAPS, gaps=(nasty,)), name)
     assert not {"\x1b", "\x07", "\x00", "\r"} & set(shown)
     assert "red next" in shown
 
 
 def test_a_markdown_table_keeps_its_columns() -> None:
     first = FirstDivergence("torch.a | b", "`x`", "1 | 2", "no\nyes")
-    rows = [line for line in FORMATS["markdown"](replace(samples.GAPS, first=first)).splitlines() if "torch.a" in line]
+    rows = [
+        line
+        for line in DIAGNOSIS.render(replace(samples.GAPS, first=first), "markdown").splitlines()
+        if "torch.a" in line
+    ]
     assert [row.replace("\\|", "").count("|") for row in rows] == [5]
 
 
@@ -142,11 +149,11 @@ def test_a_markdown_table_keeps_its_columns() -> None:
 @ALL
 def test_json_follows_its_schema(report: Report) -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    jsonschema.validate(json.loads(FORMATS["json"](report)), SCHEMA)
+    jsonschema.validate(json.loads(DIAGNOSIS.render(report, "json")), SCHEMA)
 
 
 def test_json_has_the_keys_of_schema_1() -> None:
-    document = json.loads(FORMATS["json"](samples.GAPS))
+    document = json.loads(DIAGNOSIS.render(samples.GAPS, "json"))
     assert document["schema"] == 1
     assert document["verdict"] == "gaps"
     assert document["scope"] == ["mylib"]
@@ -186,8 +193,8 @@ def _read(document: str) -> Report:
 
 @ALL
 def test_a_report_that_is_read_back_says_the_same(report: Report) -> None:
-    document = FORMATS["json"](report)
-    assert FORMATS["json"](_read(document)) == document
+    document = DIAGNOSIS.render(report, "json")
+    assert DIAGNOSIS.render(_read(document), "json") == document
 
 
 _RULINGS = st.none() | st.builds(
@@ -226,7 +233,7 @@ def test_a_gap_that_is_read_back_is_the_same(gap: Gap, ruling: Ruling | None) ->
     ({"gaps": ["a"]}, "the report: gaps is no object"),
 ])  # fmt: skip
 def test_a_report_that_is_none_is_said(change: dict[str, object], said: str) -> None:
-    document = json.loads(FORMATS["json"](samples.GAPS)) | change
+    document = json.loads(DIAGNOSIS.render(samples.GAPS, "json")) | change
     with pytest.raises(StateError, match=said):
         Report.from_json(Fields.of(document, "the report"))
 
@@ -235,12 +242,12 @@ def test_a_report_that_is_none_is_said(change: dict[str, object], said: str) -> 
 def test_any_text_gives_valid_documents(actual: str, api: str, evidence: list[str]) -> None:
     gap: Gap = replace(samples.MISSING, actual=actual, api=api, observed=tuple(evidence))
     report = replace(samples.GAPS, gaps=(gap,))
-    assert json.loads(FORMATS["json"](report))["gaps"][0]["actual"] == actual
-    shown = text.render(report)
+    assert json.loads(DIAGNOSIS.render(report, "json"))["gaps"][0]["actual"] == actual
+    shown = DIAGNOSIS.render(report, "text")
     assert all(char.isprintable() or char == "\n" for char in shown)
-    FORMATS["markdown"](report)
+    DIAGNOSIS.render(report, "markdown")
 
 
 @given(st.lists(st.lists(st.text(st.characters(codec="ascii", categories=["L"])), min_size=3, max_size=3), min_size=1))
 def test_a_table_never_goes_past_its_width(rows: list[list[str]]) -> None:
-    assert all(len(line) <= 60 for line in text.table([["a", "b", "c"], *rows], 60))
+    assert all(len(line) <= 60 for line in table([["a", "b", "c"], *rows], 60))

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Iterator
 
 from migrate_lens import __version__
-from migrate_lens.model.audit import AuditGap, AuditReport, LibraryAudit, Plan
+from migrate_lens.model.audit import AuditGap, AuditReport, LibraryAudit, Plan, Spot
+from migrate_lens.model.report import Runtime
+from migrate_lens.model.target import TARGET
+from migrate_lens.reports import PLAIN, View
 
 SCHEMA = 1
 
 
-def render(report: AuditReport) -> str:
+def render(report: AuditReport, view: View = PLAIN) -> str:
     """The document; gaps of all libraries in one list, each library's own in the report's order."""
     return json.dumps(document(report), indent=1) + "\n"
 
@@ -24,8 +28,8 @@ def document(report: AuditReport) -> dict[str, object]:
         "tool": {"name": "migrate-lens", "version": __version__},
         "library": _subject(first),
         "environment": {
-            "torch": _identity("torch", report.torch),
-            "paddle": _identity("paddle", report.paddle),
+            "torch": _identity(Runtime.TORCH, report.torch),
+            TARGET.name: _identity(TARGET.name, report.target),
             "platform": platform.platform(),
         },
         "scope": list(first.packages),
@@ -35,14 +39,8 @@ def document(report: AuditReport) -> dict[str, object]:
         "traces": [],
         "first_divergence": None,
         "notes": ["an audit: sources were read, nothing was run"],
-        "gaps": [
-            _gap(one, library.name, rank) for library in report.libraries for rank, one in enumerate(library.gaps, 1)
-        ],
-        "skipped": [
-            {"library": library.name, "path": one.path, "reason": one.reason}
-            for library in report.libraries
-            for one in library.skipped
-        ],
+        "gaps": [gap for library in report.libraries for gap in _gaps(library)],
+        "skipped": [skipped for library in report.libraries for skipped in _skipped(library)],
         "verdict": "gaps" if any(library.gaps for library in report.libraries) else "no_gaps",
     }
 
@@ -104,8 +102,19 @@ def _plan(plan: Plan) -> dict[str, object]:
     }
 
 
-def _gap(one: AuditGap, library: str, rank: int) -> dict[str, object]:
-    gap = one.gap
+def _skipped(library: LibraryAudit) -> Iterator[dict[str, object]]:
+    for skipped in library.skipped:
+        yield {"library": library.name, "path": skipped.path, "reason": skipped.reason}
+
+
+def _gaps(library: LibraryAudit) -> Iterator[dict[str, object]]:
+    """What bites first first."""
+    for rank, audited in enumerate(library.gaps, 1):
+        yield _gap(audited, library.name, rank)
+
+
+def _gap(audited: AuditGap, library: str, rank: int) -> dict[str, object]:
+    gap = audited.gap
     return {
         "id": gap.id,
         "api": gap.api,
@@ -115,10 +124,7 @@ def _gap(one: AuditGap, library: str, rank: int) -> dict[str, object]:
         "decision": gap.decision,
         "rule": gap.rule,
         "stage": gap.stage,
-        "sites": [
-            {"path": s.site.path, "line": s.site.line, "sure": s.sure, "guard": s.guard, "reach": s.reach}
-            for s in one.spots
-        ],
+        "sites": [_site(spot) for spot in audited.spots],
         "expected": gap.expected,
         "actual": gap.actual,
         "evidence": list(gap.evidence),
@@ -126,9 +132,19 @@ def _gap(one: AuditGap, library: str, rank: int) -> dict[str, object]:
         "mre": None,
         "library": library,
         "rank": rank,
-        "score": one.score,
-        "basis": one.basis,
-        "reach": one.reach,
-        "guarded": one.guarded,
-        "files": len(one.files),
+        "score": audited.score,
+        "basis": audited.basis,
+        "reach": audited.reach,
+        "guarded": audited.guarded,
+        "files": len(audited.files),
+    }
+
+
+def _site(spot: Spot) -> dict[str, object]:
+    return {
+        "path": spot.site.path,
+        "line": spot.site.line,
+        "sure": spot.sure,
+        "guard": spot.guard,
+        "reach": spot.reach,
     }

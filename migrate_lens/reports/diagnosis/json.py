@@ -1,4 +1,4 @@
-"""A report, in; schema 1 as one JSON document, out. ``docs/report.schema.json`` describes it for other programs."""
+"""A diagnosis, in; schema 1 as one JSON document, out. ``docs/report.schema.json`` describes it for other programs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import json
 from migrate_lens import __version__
 from migrate_lens.model.reading import Json
 from migrate_lens.model.report import Report
+from migrate_lens.reports import PLAIN, View
 
 SCHEMA = 1
 
 
-def render(report: Report) -> str:
+def render(report: Report, view: View = PLAIN) -> str:
     """The document, with keys in a fixed order and lists in the report's own order."""
     return json.dumps(document(report), indent=2, allow_nan=False) + "\n"
 

@@ -1,14 +1,15 @@
-"""A report, in; Markdown for an issue, a pull request or a wiki page, out."""
+"""A diagnosis, in; Markdown for an issue, a pull request or a wiki page, out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from migrate_lens.model.report import Gap, Report
-from migrate_lens.reports import wording
+from migrate_lens.model.target import TARGET
+from migrate_lens.reports import PLAIN, View, wording
 
 
-def render(report: Report) -> str:
+def render(report: Report, view: View = PLAIN) -> str:
     """The report with the same parts, in the same order, as the text form."""
     blocks = [
         f"# migrate-lens: {_text(report.library.name)}",
@@ -53,21 +54,23 @@ def _facts(report: Report) -> str:
         f"- library: {_code(str(library.script or library.root))}",
         f"- probes: {_text(wording.probes(report))}",
         f"- torch: {_text(wording.environment(report.torch))}",
-        f"- paddle: {_text(wording.environment(report.paddle))}",
+        f"- {TARGET.name}: {_text(wording.environment(report.target))}",
     ]
     return "\n".join(lines)
 
 
 def _stages(report: Report) -> str:
-    rows = [(*map(_text, row), _text(detail)) for row, detail in wording.stage_rows(report.stages)]
-    return "## Stages\n\n" + _table((*wording.STAGE_HEADER, "detail"), rows) if rows else ""
+    rows = [[_text(cell) for cell in (*row.cells, row.detail)] for row in wording.stage_rows(report.stages)]
+    if not rows:
+        return ""
+    return "## Stages\n\n" + _table((*wording.STAGE_HEADER, "detail"), rows)
 
 
 def _first(report: Report) -> str:
     first = report.first
     if first is None:
         return ""
-    row = [_code(first.torch_path), _code(first.paddle_path), _text(first.observed), _text(first.conclusion)]
+    row = [_code(first.torch_path), _code(first.target_path), _text(first.observed), _text(first.conclusion)]
     return "## First divergence\n\n" + _table(wording.FIRST_HEADER, [row])
 
 
@@ -78,6 +81,7 @@ def _gaps(report: Report) -> Iterator[str]:
 
 
 def _gap(gap: Gap) -> str:
+    rule = f", rule {_code(gap.rule)}" if gap.rule else ""
     lines = [
         f"### {_code(gap.id)}",
         "",
@@ -85,7 +89,7 @@ def _gap(gap: Gap) -> str:
         f"- at: {_text(wording.sites(gap.sites))}",
         f"- expected: {_code(gap.expected)}",
         f"- actual: {_code(gap.actual)}",
-        f"- decision: **{gap.decision}**" + (f", rule {_code(gap.rule)}" if gap.rule else ""),
+        f"- decision: **{gap.decision}**{rule}",
         *(f"  - {_text(line)}" for line in wording.evidence(gap)),
         *(f"- {label}: {_text(line)}" for label, line in wording.remedies(gap)),
     ]
@@ -98,9 +102,14 @@ def _rest(report: Report) -> str:
     lines += [f"- {_text(note)}" for note in report.notes]
     if scope := wording.scope_line(report):
         lines.append(f"- scope: {_code(scope)}")
-    return "## Notes\n\n" + "\n".join(lines) if lines else ""
+    return _section("Notes", lines)
 
 
 def _next(report: Report) -> str:
     lines = [f"- {_text(reason)}: {_code(command)}" for reason, command in wording.next_steps(report)]
-    return "## What to do next\n\n" + "\n".join(lines) if lines else ""
+    return _section("What to do next", lines)
+
+
+def _section(title: str, lines: Sequence[str]) -> str:
+    """A heading and a list; nothing where there is nothing to list."""
+    return f"## {title}\n\n" + "\n".join(lines) if lines else ""

@@ -1,0 +1,204 @@
+"""The ladder: a library and both runtimes in; what each rung, cheapest first, showed, out.
+
+Each rung is tried under torch first: what does not run there says nothing about the target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from migrate_lens.diagnosis.build_rung import Built, Workshop, build
+from migrate_lens.diagnosis.investigate import baseline, investigate
+from migrate_lens.diagnosis.kernels.construct_at_fault import KernelSearch
+from migrate_lens.diagnosis.lower_operators import with_lower_operators
+from migrate_lens.diagnosis.met import Met
+from migrate_lens.diagnosis.subject import Baseline, Subject
+from migrate_lens.model.progress import Progress
+from migrate_lens.model.report import Outcome, Probe, ProbeKind, Runtime, Skipped, Stage, Verdict
+from migrate_lens.model.trace import PASSED, Parts
+from migrate_lens.runs.bench import Bench, Run, Setting
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far a diagnosis goes.
+
+    Attributes:
+        scope: the compat scope that was asked for; empty until it is found.
+        timeout: seconds that any one stage may take.
+        tests: run the library's test files too.
+        stop_at_first: do not go on past the first gap.
+        backward: differentiate each probe's result.
+    """
+
+    scope: tuple[str, ...]
+    timeout: float
+    tests: bool
+    stop_at_first: bool
+    backward: bool
+
+
+class Ladder:
+    """One diagnosis on its way up; ``met`` has all that it meets.
+
+    Args:
+        workshop: what is diagnosed, and what it is built with.
+        bench: runs probes.
+        limits: how far to go.
+        progress: hears what is done.
+    """
+
+    def __init__(self, workshop: Workshop, bench: Bench, limits: Limits, progress: Progress) -> None:
+        library = workshop.library
+        nowhere: dict[Runtime, tuple[Path, ...]] = dict.fromkeys(Runtime, ())
+        self.met = Met(library)
+        self._workshop = workshop
+        self._library = library
+        self._bench = bench
+        self._limits = limits
+        self._progress = progress
+        self._setting = Setting(library, nowhere, limits.scope, limits.timeout, backward=limits.backward)
+        self._built = Built()
+        self._kernels: KernelSearch | None = None
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """Where the target answers: what was asked for or found."""
+        if self._setting.scope:
+            return self._setting.scope
+        return (self._library.script.stem,) if self._library.script else ()
+
+    def climb(self) -> Verdict:
+        """Climb as far as torch goes."""
+        runs_under_torch = self._build() and self._imports() and self._probes()
+        if runs_under_torch and self._limits.tests:
+            self._tests()
+        if runs_under_torch:
+            self._compiled_while_running()
+        if self._kernels is not None:
+            self.met.notes.extend(self._kernels.notes)
+        if not runs_under_torch:
+            return Verdict.BASELINE_FAILED
+        return Verdict.GAPS if self.met.findings else Verdict.NO_GAPS
+
+    # -- rungs ---------------------------------------------------------------------------------------------------
+
+    def _build(self) -> bool:
+        """Build the library on both sides; whether torch's build lets the diagnosis go on."""
+        built = build(self._workshop, self.met, self._progress)
+        self._built = built
+        self._setting = replace(self._setting, paths=built.paths, unbuilt=built.unbuilt)
+        if built.jit is not None:
+            self._setting = replace(self._setting, environ=built.jit.environ)
+        if built.builds is not None:
+            folder, timeout = self._workshop.folder, self._limits.timeout
+            self._kernels = KernelSearch(built.builds, self._bench, folder, timeout, self._progress, built.extensions)
+        return built.runs_under_torch
+
+    def _imports(self) -> bool:
+        """Import the library's packages."""
+        library = self._library
+        if library.script is not None or not library.packages:
+            return True
+        importable = {module.partition(".")[0] for module in library.modules}
+        names = tuple(package for package in library.packages if package in importable)
+        if not names:
+            return True
+        probe = Probe(ProbeKind.IMPORTS, "import " + ", ".join(names), None, names)
+        return self._try(Stage.IMPORT, probe, given=True)
+
+    def _probes(self) -> bool:
+        """Run the probes. Those that the user named must run under torch; of the programs that were found, one must.
+
+        A test file that cannot be collected lacks what tests need, which says nothing about the library.
+        """
+        library = self._library
+        given = library.probes_from != "found" or library.script is not None
+        run_under_torch = [self._try(Stage.RUN, probe, given=given) for probe in library.probes]
+        if given:
+            return all(run_under_torch)
+        programs = [probe for probe in library.probes if probe.kind is not ProbeKind.PYTEST]
+        return any(run_under_torch) or not programs
+
+    def _tests(self) -> None:
+        """Run the library's test files."""
+        for path in self._library.tests:
+            spec = path.relative_to(self._library.root).as_posix()
+            self._try(Stage.TEST, Probe(ProbeKind.PYTEST, spec, path), given=False)
+
+    def _compiled_while_running(self) -> None:
+        """Look at what was compiled on the way, once all programs have run."""
+        if self._built.jit is not None:
+            self._progress("run: looking at every unit that was compiled")
+            self.met.add_compiled(self._built.jit.report())
+
+    # -- one probe -----------------------------------------------------------------------------------------------
+
+    def _try(self, stage: Stage, probe: Probe, *, given: bool) -> bool:
+        """One probe on both sides; whether it runs under torch."""
+        self._progress(f"{stage}: {probe.spec} under {Runtime.TORCH}")
+        subject, base = self._without_failed_parts(Subject(self._bench, self._setting, stage, probe))
+        passed = base.result.outcome is Outcome.PASSED
+        if not passed and not given:
+            self.met.skipped.append(Skipped(probe.spec, f"does not run under torch: {base.result.detail}"))
+            return False
+        self.met.stages.append(base.result)
+        if passed:
+            self._compare(subject, base)
+        return passed
+
+    def _without_failed_parts(self, subject: Subject) -> tuple[Subject, Baseline]:
+        """How a probe does under torch, without modules that do not import there, which are said.
+
+        A probe of no module that imports has failed.
+        """
+        base = baseline(subject)
+        failed = _failed_parts(base.run)
+        passed = base.result.outcome is Outcome.PASSED
+        if not passed or subject.probe.kind is not ProbeKind.IMPORTS or not failed:
+            return subject, base
+        unimportable = [Skipped(name, f"does not import under torch: {fate}") for name, fate in failed.items()]
+        self.met.skipped.extend(unimportable)
+        modules = tuple(name for name in subject.probe.modules if name not in failed)
+        subject = replace(subject, probe=replace(subject.probe, modules=modules))
+        if modules:
+            return subject, baseline(subject)
+        result = replace(base.result, outcome=Outcome.FAILED, detail=unimportable[-1].reason)
+        return subject, replace(base, result=result)
+
+    def _compare(self, subject: Subject, base: Baseline) -> None:
+        """Run the probe under the target, look below what differs, and keep what that shows."""
+        self._setting = replace(self._setting, scope=self._limits.scope or self._scope_of(base.run))
+        subject = replace(subject, setting=self._setting)
+        stop_at_first = self._limits.stop_at_first
+        investigation = investigate(subject, base, self._progress, stop_at_first=stop_at_first)
+        trace = investigation.base.trace
+        findings = with_lower_operators(self._bench, self._setting, trace, investigation.findings)
+        if self._kernels is not None and not stop_at_first:
+            findings = self._kernels.with_constructs(self._setting, subject.probe, findings)
+        self.met.investigated(subject.probe, investigation)
+        for refused in base.run.trace.refused:
+            self.met.skipped.append(Skipped(refused.module, f"not observed: {refused.reason}"))
+        for finding in findings:
+            self.met.add_observed(finding, self._setting.unbuilt, self._target_extensions())
+
+    def _scope_of(self, run: Run) -> tuple[str, ...]:
+        """The library's own packages, and the packages that were seen to import torch."""
+        seen = {module.partition(".")[0] for module in run.trace.users} - {"__main__", "__probe__"}
+        return tuple(sorted(seen | set(self._library.packages) | set(self._setting.scope)))
+
+    def _target_extensions(self) -> Path | None:
+        """Where the target's extensions are: the library's build, or what was compiled while it ran."""
+        built = self._setting.paths[Runtime.TARGET]
+        if built:
+            return built[0]
+        return self._built.jit.made(Runtime.TARGET) if self._built.jit else None
+
+
+def _failed_parts(run: Run) -> dict[str, str]:
+    """Parts of a probe that did not pass, and what became of them."""
+    ending = run.trace.ending
+    if not isinstance(ending, Parts):
+        return {}
+    return {name: fate for name, fate in ending.fates.items() if fate != PASSED}

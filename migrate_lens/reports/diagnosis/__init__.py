@@ -1,0 +1,1 @@
+"""The formats of a diagnosis: ``model.report.Report``."""

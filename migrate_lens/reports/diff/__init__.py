@@ -1,0 +1,1 @@
+"""The formats of two traces held against each other: ``compare.comparison.Comparison``."""

@@ -1,0 +1,1 @@
+"""The formats of calls that were made again: ``runs.replay.Judged``, one a call."""

@@ -1,0 +1,1 @@
+"""The formats of a recorded trace: ``runs.request.Recorded``."""
