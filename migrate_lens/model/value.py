@@ -528,11 +528,13 @@ def _sequences(want: SequenceValue, got: SequenceValue, values: bool) -> Differe
 def _gravest(differences: Iterable[Difference | None]) -> Difference | None:
     """The first hard difference, else the first that is more than a flag or a kind of tuple, else the first."""
     soft = None
-    for each in differences:
-        if each and each.hard:
-            return each
-        if soft is None or (each and soft.aspect in LIGHT and each.aspect not in LIGHT):
-            soft = each
+    for one in differences:
+        if one is None:
+            continue
+        if one.hard:
+            return one
+        if soft is None or (soft.aspect in LIGHT and one.aspect not in LIGHT):
+            soft = one
     return soft
 
 

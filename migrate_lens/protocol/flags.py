@@ -86,7 +86,9 @@ class Flags:
         facts = vars(self)
         if not facts:
             return ""
-        return "".join(_written(letter, facts[name]) for name, letter in _LETTERS.items() if name in facts)
+        if len(facts) > 1:
+            facts = {name: facts[name] for name in _LETTERS if name in facts}  # in the order of the table
+        return "".join([_written(_LETTERS[name], fact) for name, fact in facts.items()])
 
 
 def _written(letter: str, fact: bool | int | None) -> str:

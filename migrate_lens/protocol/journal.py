@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MARSHAL_VERSION = 4
 HEADER = 16
 MAGIC = b"MLTRACE1"
-# Name of the module of a backward pass that the program does not make itself (see ``worker.backward``).
+# Name of the module of a backward pass that the program does not make itself (see ``worker.observe.backward``).
 BACKWARD_PASS = "__backward__"
 _LENGTH = struct.Struct("<I")
 _APART, _SIZE = b"\xff\xff\xff\xff", struct.Struct("<Q")
@@ -99,9 +99,9 @@ class Journal:
         view = values.ravel().view("u1").data
         with self._lock:
             at = self._reserve(12 + len(view))
-            done = os.pwritev(self._fd, (_APART, _SIZE.pack(len(view)), view), at) - 12
-            while done < len(view):  # one write takes 2 GB at most
-                done += os.pwrite(self._fd, view[done:], at + 12 + done)
+            written = os.pwritev(self._fd, (_APART, _SIZE.pack(len(view)), view), at) - 12
+            while written < len(view):  # one write takes 2 GB at most
+                written += os.pwrite(self._fd, view[written:], at + 12 + written)
             self._apart = True
         return (_REFERENCE, at + 12, len(view))
 

@@ -55,10 +55,10 @@ def parse(text: str) -> Selector:
     if number:
         nth, what = int(number[1]), ""
     else:
-        found = _NTH.match(text)
-        if found is None:
+        named = _NTH.match(text)
+        if named is None:
             raise ValueError(f"{text!r} names no call")
-        nth, what = int(found["nth"] or 1), found["what"]
+        nth, what = int(named["nth"] or 1), named["what"]
     if nth < 1:
         raise ValueError(f"{text!r}: calls are counted from 1")
     place = _LINE.match(what)

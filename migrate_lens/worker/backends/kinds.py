@@ -78,7 +78,7 @@ class Kinds(ABC):
         return False
 
     def proxied(self, api: str, func: Any) -> bool:
-        """Whether the proxy handed out another object than the framework's own package for torch's names has."""
+        """Whether the proxy, where there is one, handed out another object than the framework itself has."""
         return False
 
     def registered_class(self, value: Any) -> str:

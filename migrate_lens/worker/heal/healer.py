@@ -250,10 +250,11 @@ class Healer(Recorder):
 
     def _kept(self, call: Call, want: Called | None, out: Any) -> Any:
         """The target's own result, brought to torch's to the last bit where it agrees with it."""
-        if want is not None and want.facts.drew:
-            self._write_back(call.operands, want.written)
-        if want is not None and self._policy.everything and not self._is_apart(self.inner(out)):
-            self._align(out, want)
+        if want is not None:
+            if want.facts.drew:
+                self._write_back(call.operands, want.written)
+            if self._policy.everything and not self._is_apart(self.inner(out)):
+                self._align(out, want)
         return self._target.as_key(out) if self._policy.hashable else out
 
     def _leave_apart(self, call: Call, want: Called | None, result: Returned, out: Any) -> None:

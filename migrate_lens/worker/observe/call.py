@@ -45,7 +45,8 @@ class Call:
         traits: what the documented name says.
         operands: the tensors among the arguments, one container deep.
         inputs: the arguments encoded; the torch side only.
-        before: versions, or contents, of the operands before the call.
+        versions: what changes of tensors where they are written: how often that was, or what they hold.
+        before: that of the operands before the call.
         generator: the state of the random generator before the call; None where it is not looked at.
         behind: the state of the layer whose method is called; None where it is no layer's.
         written: indices of the operands that the call wrote to.
@@ -62,6 +63,7 @@ class Call:
     traits: Traits = NO_TRAITS
     operands: Any = ()
     inputs: Any = ()
+    versions: Any = None
     before: Any = None
     generator: bytes | None = None
     behind: Any = None

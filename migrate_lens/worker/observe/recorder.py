@@ -166,7 +166,7 @@ class Recorder(Naming):
         if self.kernel_log >= 0:
             self._mark(0, 0, "")
         flags = self._flags(call, out)
-        after = self._versions(call)
+        after = call.versions(call.operands)
         if after != call.before:
             call.written = [i for i, version in enumerate(after) if version != call.before[i]]
         return self.returned(call, flags, out)
@@ -181,12 +181,14 @@ class Recorder(Naming):
             traits = self._traits[call.api] = traits_of(call.api)
         call.traits = traits
         call.operands = self.tensors((*call.given, *call.kwargs.values()) if call.kwargs else call.given)
-        call.before = self._versions(call)
+        backend = self.backend
+        call.versions = backend.contents if traits.writes_unseen else backend.versions
+        call.before = call.versions(call.operands)
         call.inputs = self._inputs(call)
         if self.inputs:
             self._look_at_layer(call)
         if traits.may_draw:
-            call.generator = self.backend.random_state()
+            call.generator = backend.random_state()
 
     def _look_at_layer(self, call: Call) -> None:
         """The state of the layer that is called, or one of whose methods is."""
@@ -195,11 +197,6 @@ class Recorder(Naming):
             call.behind = self._state_behind(func.__self__)
         elif isinstance(func, self.backend.module):
             self._note_state(call, func)
-
-    def _versions(self, call: Call) -> list[Any]:
-        """What changes of the operands where they are written."""
-        backend = self.backend
-        return backend.contents(call.operands) if call.traits.writes_unseen else backend.versions(call.operands)
 
     def _state_behind(self, layer: Any) -> list[Any] | None:
         """Where the tensors of a layer are and how often they were written; None for what is no layer."""
@@ -245,7 +242,7 @@ class Recorder(Naming):
             flags.uninitialised = True
         if call.traits.writes_unseen:
             flags.writes_unseen = True
-        if backend.proxied(call.api, func):
+        if backend.proxy and backend.proxied(call.api, func):
             flags.other_object = True
         if isinstance(func, type) and isinstance(out, backend.module):
             flags.made_layer = True
@@ -256,10 +253,15 @@ class Recorder(Naming):
             self._look_at_memory(call, out, flags)
         if call.generator is not None and call.generator != backend.random_state():
             flags.drew = True
-        if call.behind is not None and func.__self__ is out:
+        if call.behind is not None:
+            self._look_at_own_layer(call, out, flags)
+        return flags
+
+    def _look_at_own_layer(self, call: Call, out: Any, flags: Flags) -> None:
+        """Whether the result of a layer's method is that very layer, and whether its tensors are others now."""
+        if call.func.__self__ is out:
             flags.own_layer = True
             flags.changed_layer = call.behind != self._state_behind(out)
-        return flags
 
     def _look_at_memory(self, call: Call, out: Any, flags: Flags) -> None:
         """Whether a result is an argument, or lies in the memory of one."""
@@ -277,7 +279,7 @@ class Recorder(Naming):
         """Whether a result lies in the memory of an argument; arrays and views are all that can."""
         given, overlaps = call.given, self.backend.overlaps
         if not self.backend.may_view(first):
-            return any(type(v) is np.ndarray for v in given) and overlaps(first, list(given))
+            return np.ndarray in map(type, given) and overlaps(first, list(given))
         return overlaps(first, [*call.operands, *(v for v in given if isinstance(v, np.ndarray))])
 
     def layer_serial(self, layer: Any) -> int:

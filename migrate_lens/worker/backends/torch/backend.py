@@ -121,8 +121,9 @@ class TorchBackend(Backend):
     def held(self, layer: Any) -> list[Any]:
         if not (layer._modules or layer._parameters or layer._buffers):
             return []
-        inner = layer.modules() if layer._modules else (layer,)
-        return [t for m in inner for t in (*m._parameters.values(), *m._buffers.values()) if t is not None]
+        if not layer._modules:
+            return _held_itself(layer)
+        return [tensor for inner in layer.modules() for tensor in _held_itself(inner)]
 
     def extent(self, value: Any) -> tuple[int, int] | None:
         if value.layout is not torch.strided or value.device.type == "meta":
@@ -140,3 +141,8 @@ class TorchBackend(Backend):
 
     def differentiable(self, value: Any) -> bool:
         return bool(value.requires_grad)
+
+
+def _held_itself(layer: Any) -> list[Any]:
+    """Parameters and buffers of a layer, without those of the layers in it."""
+    return [tensor for tensor in (*layer._parameters.values(), *layer._buffers.values()) if tensor is not None]
