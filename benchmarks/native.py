@@ -96,7 +96,7 @@ def measure(path: Path) -> None:
         with builds(library, Shelf(Path(name) / "cache" / "builds")) as (torch, paddle, work):
             units = sum(call.compiles for call in torch.compiles)
             plain = cost(lambda: plain_checks(torch, paddle, work))
-            ours = cost(lambda: compare_builds(library, torch, paddle, PYTHON, work, LIMIT))
+            ours = cost(lambda: compare_builds(torch, paddle, PYTHON, work, LIMIT))
     print(f"{library.name}: {units} units")
     print(f"  one build                   torch {built['torch']:.1f} s, paddle {built['paddle']:.1f} s wall")
     print(f"  plain checks on both sides  {plain}")

@@ -44,23 +44,23 @@ def load(file: Path) -> Known:
 
 def text(libraries: Iterable[LibraryAudit]) -> str:
     """A baseline of everything that was found."""
-    gaps = {one.gap.id: dict(sorted(places(one).items())) for library in libraries for one in library.gaps}
+    gaps = {gap.gap.id: dict(sorted(places(gap).items())) for library in libraries for gap in library.gaps}
     return json.dumps({"schema": SCHEMA, "gaps": dict(sorted(gaps.items()))}, indent=1) + "\n"
 
 
 def changed_since(root: Path, revision: str) -> frozenset[str]:
     """Files below a folder that differ from a revision, or are new, as paths relative to the folder."""
-    found: set[str] = set()
+    changed: set[str] = set()
     for command in (
         ["diff", "--name-only", "--relative", "-z", revision, "--"],
         ["ls-files", "--others", "--exclude-standard", "-z"],
     ):
         try:
-            done = subprocess.run(["git", "-C", str(root), *command], capture_output=True, text=True, check=True)
+            git = subprocess.run(["git", "-C", str(root), *command], capture_output=True, text=True, check=True)
         except (OSError, subprocess.CalledProcessError) as error:
             detail = getattr(error, "stderr", "") or str(error)
             raise UsageError(
                 f"git cannot say what changed since {revision}: {detail}", "name a revision that exists"
             ) from error
-        found.update(filter(None, done.stdout.split("\0")))
-    return frozenset(found)
+        changed.update(filter(None, git.stdout.split("\0")))
+    return frozenset(changed)

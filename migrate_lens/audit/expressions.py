@@ -1,40 +1,57 @@
-"""Expressions of one Python file: a syntax node in, the torch name or class that it stands for out; uses are noted.
-
-A type is a string: ``torch.nn`` is the torch name itself, ``=torch.Tensor`` an instance (``=`` certain, ``~`` by flow,
-``?`` by convention), ``~[]torch.Tensor`` a sequence of them, ``~torch.Tensor>view`` a member not yet used, ``$`` the
-instance of the class around, ``%module`` a class of this file, ``%native:`` a compiled module; else it is empty.
-"""
+"""Expressions of one Python file: a syntax node in, what it stands for out; torch uses below it are noted."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from migrate_lens.audit.guards import guard_of, is_number, literal_of
-from migrate_lens.audit.knowledge import CUSTOM_OP, GROUP, MODULE, PAIRS, TENSOR, result_of
-from migrate_lens.audit.receivers import MARKS, NATIVE, SURE, Receivers
-from migrate_lens.model.uses import GUESS, LIKELY
+from migrate_lens.audit.knowledge import CUSTOM_OP, GROUP, MODULE, PAIRS, SAME, TENSOR, result_of
+from migrate_lens.audit.meaning import (
+    Around,
+    ClassKind,
+    Instance,
+    Meaning,
+    Member,
+    NativeName,
+    OwnClass,
+    Several,
+    TorchName,
+    element,
+    instance,
+    tensor,
+)
+from migrate_lens.audit.receivers import CallFacts, Receivers, last_line
+from migrate_lens.model.uses import Certainty, Guard
 
 STRING = re.compile(r"torch\.\w[\w.]*|\W{0,3}\w*(?:TORCH|Torch|CUDA|NVCC|nvcc|cudart)\w*(?:[=.-]\S*)?")
+TORCH_MODULE = re.compile(r"torch(\.\w+)*")
 WIDEST = 10_000  # elements of a literal list beyond which it is data, not a program
+LONGEST_ANNOTATION = 200  # letters of a string that may be an annotation
+CHECKED = 12  # how many of the last uses an isinstance check may have brought
+# Classes whose spelling differs between the frameworks.
+SPELLED = ("torch.dtype", "torch.device", "torch.Size")
+NATIVE_LOADERS = (".load_library", "cpp_extension.load", "cpp_extension.load_inline")
+SEQUENCES = ("list", "sequence", "tuple", "iterable")
 
-Handler = Callable[[Any, Any], str]
+Handler = Callable[..., Meaning]
+Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 
 
 class Expressions(Receivers):
     """Handlers by node class; the statements of the reader call them."""
 
-    handlers: ClassVar[dict[type, Handler]] = {}
+    handlers: ClassVar[dict[type[ast.AST], Handler]] = {}
 
     # -- names and attributes -----------------------------------------------------------------------------------------
 
-    def visit(self, node: Any) -> str:
-        """The type of an expression; every use below it is noted once."""
+    def visit(self, node: ast.AST) -> Meaning:
+        """What an expression stands for; every use below it is noted once."""
         return self.handlers.get(node.__class__, Expressions.anything)(self, node)
 
-    def anything(self, node: ast.AST) -> str:
+    def anything(self, node: ast.AST) -> Meaning:
         """A node without meaning of its own: look at what is below it."""
         for name in node._fields:
             child = getattr(node, name)
@@ -44,175 +61,186 @@ class Expressions(Receivers):
                         self.visit(item)
             elif isinstance(child, ast.AST):
                 self.visit(child)
-        return ""
+        return None
 
-    def nothing(self, node: ast.AST) -> str:
+    def nothing(self, node: ast.AST) -> Meaning:
         """Operators and contexts."""
-        return ""
+        return None
 
-    def name(self, node: ast.Name) -> str:
+    def name(self, node: ast.Name) -> Meaning:
         """A name that is read."""
-        found = self.lookup(node.id)
-        if "." in found and found[0] not in MARKS:
-            self.note("read", found, node.lineno)
-        return found
+        meaning = self.lookup(node.id)
+        self.note_read(meaning, node.lineno)
+        return meaning
 
-    def attribute(self, node: ast.Attribute) -> str:
+    def attribute(self, node: ast.Attribute) -> Meaning:
         """The longest attribute chain is one use."""
-        found = self.settle(self.chain(node), node)
-        if "." in found and found[0] not in MARKS:
-            self.note("read", found, node.end_lineno or node.lineno)
-        return found
+        meaning = self.settle(self.chain(node), node)
+        self.note_read(meaning, last_line(node))
+        return meaning
 
-    def chain(self, node: Any, then: str = "") -> str:
+    def note_read(self, meaning: Meaning, line: int) -> None:
+        """A torch name that is read; ``torch`` alone is no use."""
+        if isinstance(meaning, TorchName) and "." in meaning.name:
+            self.note("read", meaning.name, line)
+
+    def chain(self, node: ast.expr, then: str = "") -> Meaning:
         """What a callee or an attribute's owner stands for, without noting the name itself."""
-        if node.__class__ is ast.Name:
+        if isinstance(node, ast.Name):
             return self.lookup(node.id)
-        if node.__class__ is ast.Attribute:
+        if isinstance(node, ast.Attribute):
             base = self.settle(self.chain(node.value, node.attr), node.value)
             return self.member(base, node.attr) or self.group_member(node)
-        if node.__class__ is ast.Call:
+        if isinstance(node, ast.Call):
             return self.call(node, then)
         return self.visit(node)
 
     # -- calls --------------------------------------------------------------------------------------------------------
 
-    def call(self, node: ast.Call, then: str = "") -> str:
+    def call(self, node: ast.Call, then: str = "") -> Meaning:
         """A call: of a torch name, of a member, of an instance, or of something else."""
-        func = node.func
-        target = self.chain(func)
-        line = func.end_lineno or node.lineno
-        first = ""
+        target = self.chain(node.func)
+        line = node.func.end_lineno or node.lineno
+        first = self.given(node, target)
+        match target:
+            case None:
+                self.pair(node, line, then)
+                return self.plain_call(node, first)
+            case TorchName():
+                return self.torch_call(node, target, line, then)
+            case Member():
+                return self.method_call(node, target, line, then)
+            case Instance():
+                return self.instance_call(node, target, line, then)
+            case OwnClass():
+                return Instance(MODULE, Certainty.LIKELY) if target.kind is ClassKind.MODULE else None
+            case NativeName():
+                self.note("native_call", target.path, line, Certainty.LIKELY)
+                return None
+            case Around() | Several():
+                return None
+
+    def given(self, node: ast.Call, target: Meaning) -> Meaning:
+        """Look at the arguments of a call; what the first one stands for."""
+        first: Meaning = None
         for index, arg in enumerate(node.args):
-            found = self.visit(arg)
-            first = first if index else found
-            self.hand_on(found, target, arg)
+            meaning = self.visit(arg)
+            self.hand_on(meaning, target, arg)
+            if index == 0:
+                first = meaning
         for keyword in node.keywords:
             self.hand_on(self.visit(keyword.value), target, keyword.value)
-        if not target:
-            self.pair(node, line, then)
-            return self.plain_call(node, func, first)
-        if target.startswith(NATIVE):
-            self.note("native_call", target[len(NATIVE) :].replace(":", "."), line, LIKELY)
-        if target[0] in "%$":
-            return f"~{MODULE}" if target == "%module" else ""
-        return self.torch_call(node, target, line, then)
+        return first
 
-    def hand_on(self, found: str, target: str, arg: ast.expr) -> None:
+    def hand_on(self, given: Meaning, target: Meaning, arg: ast.expr) -> None:
         """A process group that goes to something that is not torch's."""
-        if found[1:] == GROUP and found[0] in MARKS and not target.startswith("torch."):
-            self.note("handed", GROUP, arg.lineno, SURE[found[0]], value=GROUP)
+        if not isinstance(given, Instance) or given.of != GROUP:
+            return
+        if not (isinstance(target, TorchName) and target.is_member):
+            self.note("handed", GROUP, arg.lineno, given.sure, GROUP)
 
-    def torch_call(self, node: ast.Call, target: str, line: int, then: str) -> str:
-        """A call whose callee is torch's."""
-        facts = self.arguments(node) | {"then": then}
-        mark = target[0]
-        if mark not in MARKS:
-            self.note("call", target, line, **facts)
-            self.loads(node, target, line)
-            kept = result_of(target)
-            return f"~{kept}" if kept else ""
-        owner, _, attr = target[1:].partition(">")
-        if attr:
-            self.note("method", f"{owner}.{attr}", line, SURE[mark], value=owner, **facts)
-            kept = result_of(f"{TENSOR}.{attr}") if owner == TENSOR else ""
-            return f"{mark}{kept}" if kept else ""
-        if owner == CUSTOM_OP:
-            self.note("call", f"{CUSTOM_OP}.__call__", line, SURE[mark], **facts)
-        return f"~{TENSOR}" if owner.startswith("torch.nn.") else ""
+    def torch_call(self, node: ast.Call, target: TorchName, line: int, then: str) -> Meaning:
+        """A call of a torch name."""
+        self.note("call", target.name, line, facts=call_facts(node, then))
+        if target.name.endswith(NATIVE_LOADERS):
+            self.note("load", target.name, line)
+        return instance(result_of(target.name), Certainty.LIKELY)
+
+    def method_call(self, node: ast.Call, target: Member, line: int, then: str) -> Meaning:
+        """A call of a member of an instance."""
+        self.note("method", target.api, line, target.sure, target.owner, call_facts(node, then))
+        return instance(result_of(target.api), target.sure) if target.owner == TENSOR else None
+
+    def instance_call(self, node: ast.Call, target: Instance, line: int, then: str) -> Meaning:
+        """A call of an instance: a layer gives a tensor."""
+        if target.of == CUSTOM_OP:
+            self.note("call", f"{CUSTOM_OP}.__call__", line, target.sure, facts=call_facts(node, then))
+        return Instance(TENSOR, Certainty.LIKELY) if target.of.startswith("torch.nn.") else None
 
     def pair(self, node: ast.Call, line: int, then: str) -> None:
         """``x.max(dim=1)`` and ``x.sort().values`` are a tensor's, whatever x is: arrays say axis."""
         func = node.func
         if not isinstance(func, ast.Attribute) or func.attr not in PAIRS:
             return
-        if then in ("values", "indices") or any(one.arg in ("dim", "keepdim") for one in node.keywords):
-            facts = self.arguments(node) | {"then": then}
-            self.note("method", f"{TENSOR}.{func.attr}", line, GUESS, value=TENSOR, **facts)
+        if then in ("values", "indices") or any(keyword.arg in ("dim", "keepdim") for keyword in node.keywords):
+            self.note("method", f"{TENSOR}.{func.attr}", line, Certainty.GUESS, TENSOR, call_facts(node, then))
 
-    def arguments(self, node: ast.Call) -> dict[str, Any]:
-        """Keyword names with their lines, and how many positional arguments."""
-        named = [keyword for keyword in node.keywords if keyword.arg]
-        starred = any(arg.__class__ is ast.Starred for arg in node.args)
-        return {
-            "keywords": tuple(str(keyword.arg) for keyword in named),
-            "lines": tuple(keyword.lineno for keyword in named),
-            "positional": -1 if starred else len(node.args),
-            "literal": "number" if any(map(is_number, node.args)) else "",
-        }
-
-    def loads(self, node: ast.Call, target: str, line: int) -> None:
-        """A native library that a torch call brings in."""
-        if target.endswith((".load_library", "cpp_extension.load", "cpp_extension.load_inline")):
-            self.note("load", target, line)
-
-    def plain_call(self, node: ast.Call, func: Any, first: str) -> str:
+    def plain_call(self, node: ast.Call, first: Meaning) -> Meaning:
         """A call of something that is not torch's: a few builtins and importers say more."""
-        name = func.id if func.__class__ is ast.Name else func.attr if func.__class__ is ast.Attribute else ""
-        literal = literal_of(node.args[0]) if node.args else ""
-        if "import" in name and re.fullmatch(r"torch(\.\w+)*", literal):
-            self.note("import", literal, node.lineno, LIKELY)
-            return literal
-        if name in ("getattr", "hasattr", "setattr") and func.__class__ is ast.Name and len(node.args) > 1:
-            return self.by_name(name, node, first)
-        if name == "isinstance" and func.__class__ is ast.Name and len(node.args) == 2:
-            self.promote_isinstance(node.args[1])
-        elif name == "str" and first[:1] in MARKS and first[1:] in ("torch.dtype", "torch.device", "torch.Size"):
-            self.note("str", first[1:], node.lineno, SURE[first[0]])
-        elif name in ("CDLL", "PyDLL"):
-            self.note("load", "ctypes.CDLL", node.lineno, LIKELY)
-        elif name == "ProcessGroup" or name == "super":
-            return ""
-        return ""
+        func = node.func
+        if isinstance(func, ast.Name):
+            name = func.id
+        elif isinstance(func, ast.Attribute):
+            name = func.attr
+        else:
+            return None
+        if "import" in name and node.args:
+            literal = literal_of(node.args[0])
+            if TORCH_MODULE.fullmatch(literal):
+                self.note("import", literal, node.lineno, Certainty.LIKELY)
+                return TorchName(literal)
+        if name in ("CDLL", "PyDLL"):
+            self.note("load", "ctypes.CDLL", node.lineno, Certainty.LIKELY)
+        elif name == "str" and isinstance(first, Instance) and first.of in SPELLED:
+            self.note("str", first.of, node.lineno, first.sure)
+        elif isinstance(func, ast.Name) and len(node.args) > 1:
+            return self.builtin(name, node, first)
+        return None
 
-    def by_name(self, name: str, node: ast.Call, owner: str) -> str:
+    def builtin(self, name: str, node: ast.Call, first: Meaning) -> Meaning:
+        """Builtins that name an attribute or a class."""
+        if name in ("getattr", "hasattr", "setattr"):
+            return self.by_name(name, node, first)
+        if name == "isinstance" and len(node.args) == 2:
+            self.promote_isinstance(node.args[1])
+        return None
+
+    def by_name(self, name: str, node: ast.Call, owner: Meaning) -> Meaning:
         """``getattr``, ``hasattr`` and ``setattr`` with a literal name."""
         attr = literal_of(node.args[1])
-        found = self.member(owner, attr) if attr and owner else ""
-        if not found or found[0] in "$%?" or name == "hasattr":
-            return ""
+        member = self.member(owner, attr) if attr and owner else None
         if name == "setattr":
-            self.note("patch", found.replace(">", "."), node.lineno)
-            return ""
-        guard, self.guard = self.guard, "hasattr" if len(node.args) > 2 else self.guard
-        self.note("getattr", found.lstrip("=~").replace(">", "."), node.lineno)
+            if isinstance(member, TorchName):
+                self.note("patch", member.name, node.lineno)
+            return None
+        api = sure_name(member)
+        if not api or name == "hasattr":
+            return None
+        guard = self.guard
+        if len(node.args) > 2:
+            self.guard = Guard.HASATTR
+        self.note("getattr", api, node.lineno)
         self.guard = guard
-        return found if found[0] not in MARKS else ""
+        return member if isinstance(member, TorchName) else None
 
     def promote_isinstance(self, node: ast.expr) -> None:
         """The classes of an isinstance check were noted as reads: say what they are for."""
-        lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-        for index in range(len(self.uses) - 1, max(-1, len(self.uses) - 12), -1):
+        lines = range(node.lineno, last_line(node) + 1)
+        for index in range(len(self.uses) - 1, max(-1, len(self.uses) - CHECKED), -1):
             use = self.uses[index]
             if use.event == "read" and use.line in lines:
                 self.uses[index] = use._replace(event="isinstance")
 
     # -- operators, containers, literals ------------------------------------------------------------------------------
 
-    def subscript(self, node: ast.Subscript) -> str:
+    def subscript(self, node: ast.Subscript) -> Meaning:
         """Indexing a tensor gives a tensor; indexing a sequence of them too."""
-        found = self.settle(self.chain(node.value, "[]"), node.value)
-        if "." in found and found[0] not in MARKS and node.value.__class__ in (ast.Name, ast.Attribute):
-            self.note("read", found, node.value.end_lineno or node.lineno)
+        meaning = self.settle(self.chain(node.value, "[]"), node.value)
+        if isinstance(node.value, ast.Name | ast.Attribute):
+            self.note_read(meaning, last_line(node.value))
         self.visit(node.slice)
-        if found[1:3] == "[]":
-            return found[0] + found[3:]
-        return found if found[1:] == TENSOR else ""
+        return element(meaning) or tensor(meaning)
 
-    def binary(self, node: ast.BinOp) -> str:
+    def binary(self, node: ast.BinOp) -> Meaning:
         """Arithmetic with a tensor gives a tensor."""
         left, right = self.visit(node.left), self.visit(node.right)
-        for found in (left, right):
-            if found[1:] == TENSOR:
-                return found
-        return ""
+        return tensor(left) or tensor(right)
 
-    def unary(self, node: ast.UnaryOp) -> str:
+    def unary(self, node: ast.UnaryOp) -> Meaning:
         """A sign keeps the type."""
-        found = self.visit(node.operand)
-        return found if found[1:] == TENSOR else ""
+        return tensor(self.visit(node.operand))
 
-    def either(self, node: ast.IfExp) -> str:
+    def either(self, node: ast.IfExp) -> Meaning:
         """A conditional expression has the type of whichever branch is known."""
         test = guard_of(node.test)
         self.visit(node.test)
@@ -221,74 +249,155 @@ class Expressions(Receivers):
         self.guard = outer
         return left or right
 
-    def named(self, node: ast.NamedExpr) -> str:
+    def named(self, node: ast.NamedExpr) -> Meaning:
         """The walrus binds."""
-        found = self.visit(node.value)
-        self.scopes[-1][node.target.id] = found
-        return found
+        meaning = self.visit(node.value)
+        self.scopes[-1][node.target.id] = meaning
+        return meaning
 
-    def constant(self, node: ast.Constant) -> str:
+    def constant(self, node: ast.Constant) -> Meaning:
         """Only strings that speak of torch or its tool chain are of interest."""
         text = node.value
         if isinstance(text, str) and 4 < len(text) < 120 and STRING.fullmatch(text):
             self.note("string", "", node.lineno, value=text)
-        return ""
+        return None
 
-    def sequence(self, node: ast.List | ast.Tuple | ast.Set) -> str:
+    def sequence(self, node: ast.List | ast.Tuple | ast.Set) -> Meaning:
         """A long literal is data and is not looked into."""
         if len(node.elts) < WIDEST:
-            for element in node.elts:
-                self.visit(element)
-        return ""
+            for item in node.elts:
+                self.visit(item)
+        return None
 
-    def comprehension(self, node: ast.AST) -> str:
+    def comprehension(self, node: Comprehension) -> Meaning:
         """Targets of a comprehension are its own."""
         self.scopes.append({})
-        for generator in node.generators:  # type: ignore[attr-defined]
-            found = self.visit(generator.iter)
-            self.bind(generator.target, found[0] + found[3:] if found[1:3] == "[]" else "")
+        for generator in node.generators:
+            self.bind(generator.target, element(self.visit(generator.iter)))
             for test in generator.ifs:
                 self.visit(test)
-        for part in ("elt", "key", "value"):
-            if hasattr(node, part):
-                self.visit(getattr(node, part))
+        if isinstance(node, ast.DictComp):
+            self.visit(node.key)
+            self.visit(node.value)
+        else:
+            self.visit(node.elt)
         self.scopes.pop()
-        return ""
+        return None
 
-    def function_literal(self, node: ast.Lambda) -> str:
+    def function_literal(self, node: ast.Lambda) -> Meaning:
         """A lambda's parameters hide outer names; its body runs later."""
-        self.scopes.append({arg.arg: "" for arg in (*node.args.args, *node.args.kwonlyargs)})
+        self.scopes.append({arg.arg: None for arg in (*node.args.args, *node.args.kwonlyargs)})
         for default in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
             self.visit(default)
         self.visit(node.body)
         self.scopes.pop()
-        return ""
+        return None
 
-    def bind(self, target: Any, found: str) -> None:
-        """Give a name, an attribute of ``self``, or each part of a tuple its type."""
-        if target.__class__ is ast.Name:
-            self.scopes[-1][target.id] = found
-        elif target.__class__ in (ast.Tuple, ast.List):
-            part = found[0] + found[3:] if found[1:3] == "[]" else ""
-            for element in target.elts:
-                self.bind(element, part)
-        elif target.__class__ is ast.Starred:
-            self.bind(target.value, "")
-        elif target.__class__ is ast.Attribute:
-            self.bind_attribute(target, found)
+    # -- binding ------------------------------------------------------------------------------------------------------
+
+    def bind(self, target: ast.expr, meaning: Meaning) -> None:
+        """Give a name, an attribute of ``self``, or each part of a tuple its meaning."""
+        if isinstance(target, ast.Name):
+            self.scopes[-1][target.id] = meaning
+        elif isinstance(target, ast.Tuple | ast.List):
+            part = element(meaning)
+            for item in target.elts:
+                self.bind(item, part)
+        elif isinstance(target, ast.Starred):
+            self.bind(target.value, None)
+        elif isinstance(target, ast.Attribute):
+            self.bind_attribute(target, meaning)
         else:
             self.visit(target)
 
-    def bind_attribute(self, target: ast.Attribute, found: str) -> None:
+    def bind_attribute(self, target: ast.Attribute, meaning: Meaning) -> None:
         """``self.x = ...`` teaches the class; ``torch.x = ...`` is a monkey patch."""
         base = self.chain(target.value)
-        if base[:1] == "$" and self.owner is not None:
-            if found or target.attr not in self.owner.attrs:
-                self.owner.attrs[target.attr] = "" if found[:1] in "%$" else found
-        elif base and base[0] not in "%$" and base[0] not in MARKS:
-            self.note("patch", f"{base}.{target.attr}", target.end_lineno or target.lineno)
+        if isinstance(base, Around) and self.owner is not None:
+            if meaning or target.attr not in self.owner.attrs:
+                own = isinstance(meaning, OwnClass | Around | NativeName)
+                self.owner.attrs[target.attr] = None if own else meaning
+        elif isinstance(base, TorchName):
+            self.note("patch", f"{base.name}.{target.attr}", last_line(target))
         else:
             self.settle(base, target.value)
+
+    # -- annotations --------------------------------------------------------------------------------------------------
+
+    def annotation(self, node: ast.expr | None) -> Meaning:
+        """The instance that an annotation speaks of; its torch names are noted as annotations."""
+        if node is None:
+            return None
+        if isinstance(node, ast.Name | ast.Attribute):
+            meaning = self.chain(node)
+            if not isinstance(meaning, TorchName) or not meaning.is_member:
+                return None
+            self.note("annotation", meaning.name, last_line(node), value="lazy" if self.lazy else "")
+            return Instance(SAME.get(meaning.name, meaning.name), Certainty.CERTAIN)
+        if isinstance(node, ast.Constant):
+            return self.string_annotation(node)
+        if isinstance(node, ast.BinOp):
+            return self.annotation(node.left) or self.annotation(node.right)
+        if isinstance(node, ast.Subscript):
+            return self.generic_annotation(node)
+        self.anything(node)
+        return None
+
+    def string_annotation(self, node: ast.Constant) -> Meaning:
+        """``"torch.Tensor"``: parsed only if it names torch or could be an imported class."""
+        text = node.value
+        if not isinstance(text, str) or len(text) > LONGEST_ANNOTATION:
+            return None
+        try:
+            inner = ast.parse(text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            return None
+        for below in ast.walk(inner):
+            if isinstance(below, ast.expr | ast.keyword | ast.arg):
+                below.lineno = below.end_lineno = node.lineno
+        lazy, self.lazy = self.lazy, True
+        meaning = self.annotation(inner)
+        self.lazy = lazy
+        return meaning
+
+    def generic_annotation(self, node: ast.Subscript) -> Meaning:
+        """``Optional[X]`` is an X; ``list[X]`` a sequence of X; of other generics only the names are noted."""
+        head = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        meanings = [self.annotation(part) for part in parts]
+        self.annotation(node.value)
+        if head in ("Optional", "Union", "Annotated", "Final"):
+            return next((meaning for meaning in meanings if meaning), None)
+        if head.lower() not in SEQUENCES or not meanings:
+            return None
+        first = meanings[0]
+        return Several(first.of, first.sure) if isinstance(first, Instance) else first
+
+
+def sure_name(member: Meaning) -> str:
+    """The torch name that a member stands for; empty where it is none, or no more than a guess."""
+    match member:
+        case TorchName():
+            return member.name
+        case Member() if member.sure is not Certainty.GUESS:
+            return member.api
+        case Instance() | Several() if member.sure is not Certainty.GUESS:
+            return member.of
+        case _:
+            return ""
+
+
+def call_facts(node: ast.Call, then: str) -> CallFacts:
+    """Keyword names with their lines, how many positional arguments, and what is done with the result."""
+    named = [keyword for keyword in node.keywords if keyword.arg]
+    starred = any(isinstance(arg, ast.Starred) for arg in node.args)
+    return CallFacts(
+        keywords=tuple([str(keyword.arg) for keyword in named]),
+        lines=tuple([keyword.lineno for keyword in named]),
+        positional=-1 if starred else len(node.args),
+        then=then,
+        literal="number" if any(map(is_number, node.args)) else "",
+    )
 
 
 Expressions.handlers = {

@@ -5,72 +5,110 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from migrate_lens.audit import reach
-from migrate_lens.audit.tree import role_of
-from migrate_lens.audit.verdicts import Finding, Judge
-from migrate_lens.model.audit import ASKED, AuditGap, Spot
-from migrate_lens.model.report import Category, Decision, Gap, Key, Site, Stage
-from migrate_lens.model.uses import Scan, Use
+from migrate_lens.audit.tree import Language, Role, role_of
+from migrate_lens.audit.verdicts import OTHER_KIND, SHADOWED, Finding, Judge
+from migrate_lens.model.audit import AskedName, AuditGap, Basis, Reach, Spot, Verdict
+from migrate_lens.model.report import Category, Decision, Gap, Key, Layer, Site, Stage
+from migrate_lens.model.uses import Certainty, Scan, Use, When
 
-SURE = {"certain": 1.0, "likely": 0.7, "guess": 0.3}
-REACH = {"import": 1.5, "api": 1.2, "build": 1.1, "module": 0.8, "example": 0.25, "test": 0.2}
+SURE = {Certainty.CERTAIN: 1.0, Certainty.LIKELY: 0.7, Certainty.GUESS: 0.3}
+REACH = {
+    Reach.IMPORT: 1.5,
+    Reach.API: 1.2,
+    Reach.BUILD: 1.1,
+    Reach.MODULE: 0.8,
+    Reach.EXAMPLE: 0.25,
+    Reach.TEST: 0.2,
+}
+OUTSIDE = {Role.TEST: Reach.TEST, Role.EXAMPLE: Reach.EXAMPLE, Role.BUILD: Reach.BUILD}
 GUARDED = 0.4
-LANGUAGES = {".py": "python", ".pyi": "python", ".toml": "toml", ".txt": "cmake", ".cmake": "cmake"}
+LANGUAGES = {
+    ".py": Language.PYTHON,
+    ".pyi": Language.PYTHON,
+    ".toml": Language.TOML,
+    ".txt": Language.CMAKE,
+    ".cmake": Language.CMAKE,
+}
 MOST_EVIDENCE = 4
 
-Found = dict[Key, list[tuple[Finding, Spot, Use]]]
+
+class Sighting(NamedTuple):
+    """A finding at one site, and the use that shows it."""
+
+    finding: Finding
+    spot: Spot
+    use: Use
+
+    def score(self) -> float:
+        """How likely the site is to bite."""
+        return spot_score(self.finding, self.spot)
 
 
-def language(path: str) -> str:
+def language(path: str) -> Language:
     """What a file is written in, for the rules."""
-    return LANGUAGES.get(path[path.rfind(".") :], "cpp")
+    return LANGUAGES.get(path[path.rfind(".") :], Language.CPP)
 
 
 class Nearness:
     """How near each file is to a user of the library."""
 
     def __init__(self, scans: Mapping[str, Scan]) -> None:
-        python = [path for path in scans if language(path) == "python"]
+        python = [path for path in scans if language(path) is Language.PYTHON]
         self.modules = reach.Modules(python)
         self.roots = reach.roots(self.modules)
         self.loaded = reach.closure(self.modules, scans, self.roots)
         self.lone = not self.roots
-        self.entries = {path for path, torch in reach.entries(self.modules, scans, self.roots).items() if torch}
+        self.entries = reach.entries(self.modules, scans, self.roots)
 
-    def of(self, path: str, role: str, at: str) -> str:
-        """The reach of a site in a file."""
-        if role in ("test", "example", "build"):
-            return role
-        if language(path) != "python":
-            return "build"
-        if path in self.loaded or self.lone:
-            return "import" if at == "import" else "api"
-        return "module"
+    def reaches(self, path: str, role: Role) -> dict[When, Reach]:
+        """The reach of the sites in a file, by when they run."""
+        if role is not Role.LIBRARY:
+            reach = OUTSIDE[role]
+        elif language(path) is not Language.PYTHON:
+            reach = Reach.BUILD
+        elif path in self.loaded or self.lone:
+            return {"import": Reach.IMPORT, "call": Reach.API}
+        else:
+            reach = Reach.MODULE
+        return {"import": reach, "call": reach}
 
 
 def ignored(scan: Scan, rule: str, key: Key, line: int) -> bool:
     """Whether a comment on the line says so."""
-    return any(
-        number == line and (not names or rule in names or str(key.symptom) in names) for number, names in scan.ignores
-    )
+    for comment in scan.ignores:
+        if comment.line != line:
+            continue
+        if not comment.rules or rule in comment.rules or str(key.symptom) in comment.rules:
+            return True
+    return False
 
 
-def collect(scans: Mapping[str, Scan], judge: Judge, near: Nearness) -> tuple[Found, int]:
-    """All findings by key, and how many a comment suppressed."""
-    found: Found = defaultdict(list)
+class Collected(NamedTuple):
+    """All sightings by what they show, and how many a comment suppressed."""
+
+    sightings: Mapping[Key, list[Sighting]]
+    suppressed: int
+
+
+def collect(scans: Mapping[str, Scan], judge: Judge, near: Nearness) -> Collected:
+    """Judge every use."""
+    sightings: dict[Key, list[Sighting]] = defaultdict(list)
     suppressed = 0
     for path, scan in scans.items():
         role, lang = role_of(path), language(path)
+        reaches = near.reaches(path, role)
         for use in scan.uses:
             for finding in judge.judge(use, role, lang):
-                line = use.line if finding.which < 0 else use.lines[finding.which]
+                line = use.line if finding.keyword is None else use.lines[finding.keyword]
                 if scan.ignores and ignored(scan, finding.rule, finding.key, line):
                     suppressed += 1
                     continue
-                spot = Spot(Site(path, line), use.sure, use.guard, near.of(path, role, use.at))
-                found[finding.key].append((finding, spot, use))
-    return found, suppressed
+                spot = Spot(Site(path, line), use.sure, use.guard, reaches[use.at])
+                sightings[finding.key].append(Sighting(finding, spot, use))
+    return Collected(sightings, suppressed)
 
 
 def entry_uses(scans: Mapping[str, Scan], near: Nearness) -> dict[str, Scan]:
@@ -78,75 +116,71 @@ def entry_uses(scans: Mapping[str, Scan], near: Nearness) -> dict[str, Scan]:
     added = dict(scans)
     for path in near.entries:
         scan = scans[path]
-        lines = sorted(set(scan.span) - {0})
-        uses = (Use("entry", near.modules.name_of[path], line, at="import") for line in lines)
-        added[path] = scan._replace(uses=(*uses, *scan.uses))
+        lines = sorted({scan.span.first, scan.span.last} - {0})
+        entry = [Use("entry", near.modules.name_of[path], line, at="import") for line in lines]
+        added[path] = scan._replace(uses=(*entry, *scan.uses))
     return added
 
 
 def spot_score(finding: Finding, spot: Spot) -> float:
     """How likely one site is to bite."""
     score = finding.weight * SURE[spot.sure] * REACH[spot.reach]
-    if finding.basis == ASKED:
-        score += 1.0 if spot.sure == "certain" else 0.0
+    if finding.basis is Basis.ASKED and spot.sure is Certainty.CERTAIN:
+        score += 1.0
     return score * (GUARDED if spot.guard else 1.0)
 
 
-def decide(finding: Finding, files: int, reaches: set[str]) -> Decision:
+def decide(finding: Finding, files: int, reaches: set[Reach]) -> Decision:
     """The policy: the same pattern in several files is an issue; one place is worth a workaround too."""
     if finding.decision is not None:
         if finding.decision is Decision.WORKAROUND and finding.category is Category.A and files > 1:
             return Decision.BOTH
         return finding.decision
-    if reaches <= {"test", "example"}:
+    if reaches <= {Reach.TEST, Reach.EXAMPLE}:
         return Decision.NOTE
     return Decision.ISSUE if files > 3 else Decision.BOTH
 
 
-def stage_of(spots: Iterable[Spot], layer: str) -> Stage:
+def stage_of(reaches: set[Reach], layer: Layer) -> Stage:
     """The first rung of the ladder where the gap would show."""
-    reaches = {spot.reach for spot in spots}
-    if "build" in reaches or layer == "build":
+    if Reach.BUILD in reaches or layer is Layer.BUILD:
         return Stage.BUILD
-    if "import" in reaches:
+    if Reach.IMPORT in reaches:
         return Stage.IMPORT
-    return Stage.TEST if reaches == {"test"} else Stage.RUN
+    return Stage.TEST if reaches == {Reach.TEST} else Stage.RUN
 
 
-def gap_of(key: Key, rows: list[tuple[Finding, Spot, Use]]) -> AuditGap:
+def gap_of(key: Key, sightings: list[Sighting]) -> AuditGap:
     """One gap of all the sites that share a key."""
-    rows.sort(key=lambda row: (-spot_score(row[0], row[1]), row[1].site))
-    finding = rows[0][0]
-    spots = tuple(dict.fromkeys(row[1] for row in rows))
+    sightings.sort(key=lambda sighting: (-sighting.score(), sighting.spot.site))
+    finding = sightings[0].finding
+    spots = tuple(dict.fromkeys(sighting.spot for sighting in sightings))
     files = {spot.site.path for spot in spots}
-    score = spot_score(finding, spots[0]) + 0.25 * math.log2(len(files) + 1) + 0.05 * math.log2(len(spots) + 1)
-    detail = (
-        f":{key.detail}"
-        if key.detail and key.detail != finding.rule and key.detail not in ("other_kind", "shadowed")
-        else ""
-    )
-    suffix = f":{finding.rule}" if key.detail == finding.rule else ""
+    reaches = {spot.reach for spot in spots}
+    spread = 0.25 * math.log2(len(files) + 1) + 0.05 * math.log2(len(spots) + 1)
+    # The detail of a wrong kind of thing, or of a shadowed one, is in the finding's own words already.
+    detail = f":{key.detail}" if key.detail and key.detail not in (OTHER_KIND, SHADOWED) else ""
     gap = Gap(
-        id=f"{key.api}:{key.symptom}{detail}{suffix}",
+        id=f"{key.api}:{key.symptom}{detail}",
         api=key.api,
         symptom=key.symptom,
         layer=finding.layer,
         category=finding.category,
-        decision=decide(finding, len(files), {spot.reach for spot in spots}),
+        decision=decide(finding, len(files), reaches),
         rule=finding.rule,
-        stage=stage_of(spots, finding.layer),
+        stage=stage_of(reaches, finding.layer),
         sites=tuple(dict.fromkeys(spot.site for spot in spots)),
         expected=finding.expected,
         actual=finding.actual,
-        observed=evidence(rows),
+        observed=evidence(sightings),
     )
-    return AuditGap(gap, round(score, 3), finding.basis, spots)
+    return AuditGap(gap, round(spot_score(finding, spots[0]) + spread, 3), finding.basis, spots)
 
 
-def evidence(rows: list[tuple[Finding, Spot, Use]]) -> tuple[str, ...]:
+def evidence(sightings: list[Sighting]) -> tuple[str, ...]:
     """What was seen, in a few lines: which names, in how many places, under which guards."""
-    names = Counter(use.api or use.value for _, _, use in rows)
-    guards = Counter(spot.guard for _, spot, _ in rows if spot.guard)
+    names = Counter(use.api or use.value for _, _, use in sightings)
+    guards = Counter(spot.guard for _, spot, _ in sightings if spot.guard)
     lines = [f"{name}: {count}x" for name, count in names.most_common(MOST_EVIDENCE)]
     if len(names) > MOST_EVIDENCE:
         lines.append(f"and {len(names) - MOST_EVIDENCE} more names")
@@ -157,17 +191,20 @@ def evidence(rows: list[tuple[Finding, Spot, Use]]) -> tuple[str, ...]:
 
 def rank(gaps: Iterable[AuditGap]) -> tuple[AuditGap, ...]:
     """What bites first, first."""
-    return tuple(sorted(gaps, key=lambda one: (-one.score, one.gap.id)))
+    return tuple(sorted(gaps, key=lambda audited: (-audited.score, audited.gap.id)))
 
 
-def inventory(scans: Mapping[str, Scan], judge: Judge) -> tuple[tuple[str, str, int], ...]:
+def inventory(scans: Mapping[str, Scan], judge: Judge) -> tuple[AskedName, ...]:
     """Every name that was looked up, with its verdict and its uses."""
     counts: Counter[str] = Counter()
-    verdicts: dict[str, str] = {}
+    verdicts: dict[str, Verdict] = {}
+    unknown = Verdict.UNKNOWN
     for scan in scans.values():
         for use in scan.uses:
-            if use.api:
-                counts[use.api] += 1
-                if use.api not in verdicts or verdicts[use.api] == "unknown":
-                    verdicts[use.api] = judge.verdict(use)
-    return tuple((api, verdicts[api], count) for api, count in counts.most_common())
+            api = use.api
+            if not api:
+                continue
+            counts[api] += 1
+            if api not in verdicts or verdicts[api] is unknown:
+                verdicts[api] = judge.verdict(use)
+    return tuple(AskedName(api, verdicts[api], count) for api, count in counts.most_common())

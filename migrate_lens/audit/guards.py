@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
+from migrate_lens.model.uses import Guard
+
 IMPORT_ERRORS = frozenset(("ImportError", "ModuleNotFoundError", "AttributeError", "Exception", "BaseException"))
 
 
@@ -19,38 +21,40 @@ def is_number(node: ast.expr) -> bool:
     return isinstance(inner, ast.Constant) and type(inner.value) in (int, float)
 
 
-GUARDS = (
-    ("type_checking", re.compile(r"TYPE_CHECKING")),
-    ("hasattr", re.compile(r"\bhasattr\b|\bgetattr\b")),
-    ("main", re.compile(r"__name__")),
-    ("version", re.compile(r"(?<![nN])version|_ge_|_GE_|greater_or_equal|_ROCM|is_rocm|HIP\b|\bhip\b", re.I)),
+CONDITIONS = (
+    (Guard.TYPE_CHECKING, re.compile(r"TYPE_CHECKING")),
+    (Guard.HASATTR, re.compile(r"\bhasattr\b|\bgetattr\b")),
+    (Guard.MAIN, re.compile(r"__name__")),
+    (Guard.VERSION, re.compile(r"(?<![nN])version|_ge_|_GE_|greater_or_equal|_ROCM|is_rocm|HIP\b|\bhip\b", re.I)),
     (
-        "cuda",
+        Guard.CUDA,
         re.compile(r"is_available|is_cuda|is_npu|is_xpu|device_count|_available\b|has_cuda|is_scripting|is_compiling"),
     ),
-    ("option", re.compile(r"find_spec|is_installed|HAS_|_AVAILABLE|_INSTALLED|is_initialized")),
+    (Guard.OPTION, re.compile(r"find_spec|is_installed|HAS_|_AVAILABLE|_INSTALLED|is_initialized")),
 )
 
 
-def guard_of(test: ast.expr) -> str:
+def guard_of(test: ast.expr) -> Guard:
     """What a condition makes optional: asked of the names in it."""
     names = " ".join(
         node.id if isinstance(node, ast.Name) else node.attr
         for node in ast.walk(test)
         if isinstance(node, ast.Name | ast.Attribute)
     )
-    return next((guard for guard, pattern in GUARDS if pattern.search(names)), "") if names else ""
+    if not names:
+        return Guard.NONE
+    return next((guard for guard, pattern in CONDITIONS if pattern.search(names)), Guard.NONE)
 
 
-def guard_of_try(node: ast.Try) -> str:
+def guard_of_try(node: ast.Try | ast.TryStar) -> Guard:
     """``import`` if an absent module or attribute is survived."""
     for handler in node.handlers:
         kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
         for kind in kinds:
             name = kind.attr if isinstance(kind, ast.Attribute) else getattr(kind, "id", "")
             if (kind is None or name in IMPORT_ERRORS) and not reraises(handler):
-                return "import"
-    return ""
+                return Guard.IMPORT
+    return Guard.NONE
 
 
 def reraises(handler: ast.ExceptHandler) -> bool:

@@ -5,6 +5,8 @@ Facts about torch, in; a receiver's type, out. No verdict about Paddle is kept h
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from migrate_lens.model.uses import words
 
 TENSOR = "torch.Tensor"
@@ -12,6 +14,14 @@ CTX = "torch.autograd.function.FunctionCtx"
 GROUP = "torch.distributed.ProcessGroup"
 STREAM = "torch.cuda.Stream"
 CUSTOM_OP = "torch.library.CustomOpDef"
+
+
+class Held(NamedTuple):
+    """What a call returns or an attribute holds: an instance of a class, or several of them in a sequence."""
+
+    of: str
+    several: bool = False
+
 
 # Calls whose result is of another class than Tensor; an empty string says that the result is nothing of interest.
 RETURNS = {
@@ -58,17 +68,11 @@ TENSOR_SPACES = frozenset(
 
 # Attributes of a known receiver and the class that they hold.
 ATTRIBUTES = {
-    f"{TENSOR}.shape": "torch.Size",
-    f"{TENSOR}.device": "torch.device",
-    f"{TENSOR}.dtype": "torch.dtype",
-    f"{TENSOR}.grad": TENSOR,
-    f"{TENSOR}.data": TENSOR,
-    f"{TENSOR}.T": TENSOR,
-    f"{TENSOR}.mT": TENSOR,
-    f"{TENSOR}.H": TENSOR,
-    f"{TENSOR}.real": TENSOR,
-    f"{TENSOR}.imag": TENSOR,
-    f"{CTX}.saved_tensors": f"[]{TENSOR}",
+    f"{TENSOR}.shape": Held("torch.Size"),
+    f"{TENSOR}.device": Held("torch.device"),
+    f"{TENSOR}.dtype": Held("torch.dtype"),
+    **{f"{TENSOR}.{name}": Held(TENSOR) for name in ("grad", "data", "T", "mT", "H", "real", "imag")},
+    f"{CTX}.saved_tensors": Held(TENSOR, several=True),
 }
 
 # Names that only one of torch's classes has: enough to know the receiver without knowing its flow.
@@ -119,15 +123,16 @@ MODULE = "torch.nn.Module"
 PAIRS = frozenset(("max", "min", "sort", "topk", "median", "mode", "kthvalue", "cummax", "cummin"))
 
 
-def result_of(api: str) -> str:
-    """The class that calling a torch name returns, ``[]Class`` for a sequence of it, or empty."""
+def result_of(api: str) -> Held | None:
+    """What calling a torch name returns; None for what is of no interest."""
     if api in RETURNS:
-        return RETURNS[api]
+        return Held(RETURNS[api]) if RETURNS[api] else None
     space, _, name = api.rpartition(".")
-    if space in TENSOR_SPACES:
-        if name in PAIRS:
-            return f"[]{TENSOR}"
-        return (
-            "" if name in NO_TENSOR or name.startswith(("is_", "set_", "get_", "_")) or name[:1].isupper() else TENSOR
-        )
-    return api if name[:1].isupper() else ""
+    is_class = name[:1].isupper()
+    if space not in TENSOR_SPACES:
+        return Held(api) if is_class else None
+    if name in PAIRS:
+        return Held(TENSOR, several=True)
+    if is_class or name in NO_TENSOR or name.startswith(("is_", "set_", "get_", "_")):
+        return None
+    return Held(TENSOR)

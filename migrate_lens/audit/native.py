@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from migrate_lens.audit.source import ignores
-from migrate_lens.model.uses import CERTAIN, GUESS, LIKELY, Scan, Use, words
+from migrate_lens.model.uses import Certainty, Scan, Use, words
 
 COMMENT = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]((?:ATen|c10|torch|caffe2)/[^>"\n]+)[>"]', re.MULTILINE)
@@ -40,6 +40,7 @@ TENSOR_ONLY = words(
     "contiguous is_cuda is_contiguous expand_as toType new_empty new_zeros numpy_T sum_to_size to_sparse"
 )
 NUMBERED = re.compile(r"\d")
+STREAMED = re.compile(r"\)\s*<<")
 
 
 class Text:
@@ -55,12 +56,13 @@ class Text:
         return bisect_right(self.starts, offset)
 
 
-def scan_native(source: bytes, path: str) -> Scan:
+def scan_native(source: bytes) -> Scan:
     """Every torch use of a C++ or CUDA file, in the order of the file."""
     text = Text(source)
     own = {match[1] for match in DEFINE.finditer(text.text)}
     uses = [use for part in PARTS for use in part(text)]
-    kept = sorted({use for use in uses if use.event != "macro" or use.api not in own}, key=lambda use: use.line)
+    wanted = dict.fromkeys(use for use in uses if use.event != "macro" or use.api not in own)
+    kept = sorted(wanted, key=lambda use: use.line)
     return Scan(
         uses=tuple(kept),
         exports=tuple((name, "macro") for name in sorted(own)),
@@ -87,7 +89,9 @@ def names(text: Text) -> Iterator[Use]:
 def first_argument(after: str) -> str:
     """What kind of thing a call begins with: a braced list, a number, or else empty."""
     inner = after[1:].lstrip() if after[:1] == "(" else ""
-    return "list" if inner[:1] == "{" else "number" if NUMBERED.match(inner) else ""
+    if inner[:1] == "{":
+        return "list"
+    return "number" if NUMBERED.match(inner) else ""
 
 
 def macros(text: Text) -> Iterator[Use]:
@@ -96,10 +100,9 @@ def macros(text: Text) -> Iterator[Use]:
         if match[1].startswith("TORCH_LIBRARY"):
             continue
         end = text.text.find(";", match.end())
-        streamed = re.search(r"\)\s*<<", text.text[match.end() : end if end > 0 else match.end()])
-        yield Use(
-            "macro", match[1], text.line(match.start()), then="<<" if streamed else "", value=match[2].strip()[:40]
-        )
+        streamed = end > 0 and STREAMED.search(text.text[match.end() : end])
+        then = "<<" if streamed else ""
+        yield Use("macro", match[1], text.line(match.start()), then=then, value=match[2].strip()[:40])
 
 
 def libraries(text: Text) -> Iterator[Use]:
@@ -108,10 +111,12 @@ def libraries(text: Text) -> Iterator[Use]:
     for match in LIBRARY.finditer(text.text):
         handles.add(match[4])
         yield Use("library", match[1], text.line(match.start()), value=match[3] or "")
-    for match in METHOD.finditer(text.text) if handles else ():
+    if not handles:
+        return
+    for match in METHOD.finditer(text.text):
         if match[1] in handles:
             yield Use("method", f"torch::Library::{match[2]}", text.line(match.start(2)), value="Library")
-    for match in STRING.finditer(text.text) if handles else ():
+    for match in STRING.finditer(text.text):
         if SCHEMA.fullmatch(match[1]):
             yield Use("schema", "torch::Library::def", text.line(match.start()), value=match[1][:100])
 
@@ -127,13 +132,13 @@ def methods(text: Text) -> Iterator[Use]:
     for match in METHOD.finditer(text.text):
         line = text.line(match.start(2))
         if match[1] in tensors and match[1] not in streams:
-            yield Use("method", f"Tensor::{match[2]}", line, LIKELY, value="Tensor")
+            yield Use("method", f"Tensor::{match[2]}", line, Certainty.LIKELY, value="Tensor")
         elif match[1] in streams:
-            yield Use("method", f"CUDAStream::{match[2]}", line, LIKELY, value="CUDAStream")
+            yield Use("method", f"CUDAStream::{match[2]}", line, Certainty.LIKELY, value="CUDAStream")
         elif match[2] in TENSOR_ONLY:
-            yield Use("method", f"Tensor::{match[2]}", line, GUESS, value="Tensor")
+            yield Use("method", f"Tensor::{match[2]}", line, Certainty.GUESS, value="Tensor")
         elif match[2] == "unwrap":
-            yield Use("method", "CUDAStream::unwrap", line, GUESS, value="CUDAStream")
+            yield Use("method", "CUDAStream::unwrap", line, Certainty.GUESS, value="CUDAStream")
 
 
 def python_objects(text: Text) -> Iterator[Use]:
@@ -150,7 +155,7 @@ def python_objects(text: Text) -> Iterator[Use]:
         if match[1] in modules:
             yield Use("attr", f"{modules[match[1]]}.{match[2]}", line)
         elif match[1] != ")":
-            yield Use("attr", "", line, GUESS, value=match[2])
+            yield Use("attr", "", line, Certainty.GUESS, value=match[2])
 
 
 def strings(text: Text) -> Iterator[Use]:
@@ -163,7 +168,7 @@ def strings(text: Text) -> Iterator[Use]:
 PARTS = (includes, names, macros, libraries, methods, python_objects, strings)
 
 
-def scan_cmake(source: bytes, path: str) -> Scan:
+def scan_cmake(source: bytes) -> Scan:
     """What a CMake file asks of torch; targets count only in files that speak of torch."""
     raw = source.decode("utf-8", "replace").replace("\r\n", "\n")
     raw = re.sub(r"#[^\n]*", "", raw)
@@ -171,17 +176,18 @@ def scan_cmake(source: bytes, path: str) -> Scan:
     uses = []
     for match in CMAKE.finditer(raw):
         name = match[1] or match[2] or match[3]
-        uses.append(Use("cmake", name, bisect_right(starts, match.end() - len(name) if match[3] else match.start())))
+        offset = match.end() - len(name) if match[3] else match.start()
+        uses.append(Use("cmake", name, bisect_right(starts, offset)))
     torch = any(use.api == "find_package" or use.api.upper().startswith("TORCH") for use in uses)
     return Scan(uses=tuple(dict.fromkeys(uses)) if torch else (), ignores=ignores(source), torch=torch)
 
 
-def scan_pyproject(source: bytes, path: str) -> Scan:
+def scan_pyproject(source: bytes) -> Scan:
     """Whether the build requires torch: an isolated build would fetch the real one."""
     raw = source.decode("utf-8", "replace")
-    found = []
+    uses = []
     for match in REQUIRES.finditer(raw):
         for entry in re.finditer(r"['\"]torch\b[^'\"]*['\"]", match[1]):
             line = raw.count("\n", 0, match.start(1) + entry.start()) + 1
-            found.append(Use("requires", "torch", line, CERTAIN))
-    return Scan(uses=tuple(found), ignores=ignores(source), torch=bool(found))
+            uses.append(Use("requires", "torch", line))
+    return Scan(uses=tuple(uses), ignores=ignores(source), torch=bool(uses))

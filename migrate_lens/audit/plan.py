@@ -3,57 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from migrate_lens.audit.gather import Nearness, language
-from migrate_lens.audit.tree import role_of
-from migrate_lens.model.audit import AuditGap, Plan
+from migrate_lens.audit.tree import Language, Role, role_of
+from migrate_lens.model.audit import AuditGap, Grade, LayerFiles, Plan, Reach
 from migrate_lens.model.report import Layer, Symptom
-from migrate_lens.model.uses import Scan
+from migrate_lens.model.uses import Event, Scan
 
 ORDER = (Layer.BUILD, Layer.PYTHON_PROXY, Layer.CPP_API, Layer.OP_REGISTRY, Layer.PYTHON_INTERFACE)
 DSL = frozenset(("triton", "cutlass", "tilelang", "tvm", "tvm_ffi", "cupy", "numba"))
 GPU_WORDS = ("cuda", "Stream", "Event", "nccl", "distributed", "pin_memory", "device")
-GRADES = ((0, "A"), (5, "B"), (20, "C"), (60, "D"))
+AWAY = (Reach.TEST, Reach.EXAMPLE)
+SERIOUS = 2.0  # the least score of a gap that a user would meet
+GRADES = ((0, Grade.A), (5, Grade.B), (20, Grade.C), (60, Grade.D))
+GLUED = 3  # modules over torch beyond which a library with registrations is more than a wrapper
 
 
-def kind_of(scans: Mapping[str, Scan]) -> tuple[str, str]:
-    """The library's kind, and where its control plane is."""
-    native = [path for path, scan in scans.items() if language(path) == "cpp" and scan.torch]
-    registry = any(use.event == "library" for path in native for use in scans[path].uses)
-    libraries = [path for path in scans if role_of(path) == "library" and language(path) == "python"]
-    imported = {module.partition(".")[0] for path in libraries for _, module, _, _ in scans[path].imports}
-    glue = sum(1 for path in libraries if scans[path].torch)
-    layers = sum(use.event == "base" for path in libraries for use in scans[path].uses)
-    if native and registry and glue > 3:
-        return "runtime glue", "TORCH_LIBRARY registrations in C++, called through torch.ops from Python"
+class Kind(NamedTuple):
+    """What sort of library it is, and where its control plane is."""
+
+    name: str
+    control_plane: str
+
+
+def kind_of(scans: Mapping[str, Scan]) -> Kind:
+    """What sort of library it is, by what its sources do."""
+    native = torch_natives(scans)
+    modules = [
+        scan for path, scan in scans.items() if language(path) is Language.PYTHON and role_of(path) is Role.LIBRARY
+    ]
+    glue = sum(scan.torch for scan in modules)
     if native:
-        return "plain extension", "the build entry and the pybind module; Python is a thin wrapper"
-    if imported & DSL:
-        names = ", ".join(sorted(imported & DSL))
-        return "kernel DSL", f"kernels in {names}; torch holds the memory, the streams and the autograd functions"
-    if layers > glue:
-        return "plain models", "torch.nn layers in Python"
-    return "Python glue", "Python functions over torch tensors"
+        if uses_of("library", native) and glue > GLUED:
+            return Kind("runtime glue", "TORCH_LIBRARY registrations in C++, called through torch.ops from Python")
+        return Kind("plain extension", "the build entry and the pybind module; Python is a thin wrapper")
+    dsl = sorted(DSL & {one.module.partition(".")[0] for scan in modules for one in scan.imports})
+    if dsl:
+        kernels = f"kernels in {', '.join(dsl)}"
+        return Kind("kernel DSL", f"{kernels}; torch holds the memory, the streams and the autograd functions")
+    if uses_of("base", modules) > glue:
+        return Kind("plain models", "torch.nn layers in Python")
+    return Kind("Python glue", "Python functions over torch tensors")
+
+
+def torch_natives(scans: Mapping[str, Scan]) -> list[Scan]:
+    """The C++ and CUDA files that use torch."""
+    return [scan for path, scan in scans.items() if scan.torch and language(path) is Language.CPP]
+
+
+def uses_of(event: Event, scans: Iterable[Scan]) -> int:
+    """How many uses of one sort some files have."""
+    return sum(use.event == event for scan in scans for use in scan.uses)
 
 
 def serious(gaps: Iterable[AuditGap]) -> list[AuditGap]:
     """Gaps that a user of the library would meet."""
-    return [one for one in gaps if not one.guarded and one.reach not in ("test", "example") and one.score >= 2]
+    return [gap for gap in gaps if gap.score >= SERIOUS and not gap.guarded and gap.reach not in AWAY]
 
 
-def grade_of(gaps: Iterable[AuditGap]) -> str:
-    """A to E, by how many gaps a user would meet."""
+def grade_of(gaps: Iterable[AuditGap]) -> Grade:
+    """By how many gaps a user would meet."""
     number = len(serious(gaps))
-    return next((grade for most, grade in GRADES if number <= most), "E")
+    return next((grade for most, grade in GRADES if number <= most), Grade.E)
 
 
 def first_patch(gaps: tuple[AuditGap, ...]) -> str:
     """Where the first patch belongs: the cheapest layer that has a gap, at its likeliest site."""
+    candidates = [audited.gap for audited in serious(gaps) if audited.gap.symptom is not Symptom.SCOPE]
     for layer in ORDER:
-        for one in serious(gaps):
-            if one.gap.layer is layer and one.gap.symptom is not Symptom.SCOPE:
-                site = one.gap.sites[0]
-                return f"{site.path}:{site.line} ({layer}: {one.gap.api})"
+        for gap in candidates:
+            if gap.layer is layer:
+                site = gap.sites[0]
+                return f"{site.path}:{site.line} ({layer}: {gap.api})"
     return "none: enable compat with the library in its scope and run its tests"
 
 
@@ -62,7 +84,7 @@ def validation(scans: Mapping[str, Scan], near: Nearness, native: bool) -> tuple
     packages = sorted({near.modules.name_of[root] for root in near.roots})
     scope = "{" + ", ".join(repr(name) for name in packages) + "}"
     steps = []
-    if native or any(role_of(path) == "build" for path in scans):
+    if native or any(role_of(path) is Role.BUILD for path in scans):
         steps.append(
             'build: python -c "import paddle; paddle.enable_compat(); import runpy; '
             "runpy.run_path('setup.py', run_name='__main__')\" build_ext --inplace"
@@ -70,28 +92,29 @@ def validation(scans: Mapping[str, Scan], near: Nearness, native: bool) -> tuple
     for name in packages[:3]:
         steps.append(f'import: python -c "import paddle; paddle.enable_compat(scope={scope}); import {name}"')
     steps.append("run: migrate-lens diagnose . --probe SMALLEST_PROGRAM")
-    tests = sorted(path for path in scans if role_of(path) == "test" and path.rpartition("/")[2].startswith("test_"))
+    tests = [path for path in scans if path.rpartition("/")[2].startswith("test_") and role_of(path) is Role.TEST]
     if tests:
-        steps.append(f"test: migrate-lens diagnose . --tests   (begin with {tests[0]})")
+        steps.append(f"test: migrate-lens diagnose . --tests   (begin with {min(tests)})")
     return tuple(steps)
 
 
-def changed(gaps: tuple[AuditGap, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def changed(gaps: tuple[AuditGap, ...]) -> tuple[LayerFiles, ...]:
     """The files that gaps stand in, layer by layer."""
-    by_layer: dict[Layer, dict[str, None]] = {layer: {} for layer in ORDER}
-    for one in gaps:
-        near = [spot.site.path for spot in one.spots if spot.reach not in ("test", "example")]
-        by_layer.setdefault(one.gap.layer, {}).update(dict.fromkeys(near))
-    return tuple((str(layer), tuple(sorted(files))) for layer, files in by_layer.items() if files)
+    by_layer: dict[Layer, set[str]] = {layer: set() for layer in ORDER}
+    for audited in gaps:
+        near = {spot.site.path for spot in audited.spots if spot.reach not in AWAY}
+        by_layer.setdefault(audited.gap.layer, set()).update(near)
+    return tuple(LayerFiles(str(layer), tuple(sorted(files))) for layer, files in by_layer.items() if files)
 
 
 def make(scans: Mapping[str, Scan], gaps: tuple[AuditGap, ...], near: Nearness) -> Plan:
     """The whole plan."""
     kind, control = kind_of(scans)
-    touched = {path for one in gaps for path in one.files}
-    own = [path for path in scans if role_of(path) in ("library", "build")]
-    gpu = sorted({one.gap.api for one in serious(gaps) if any(word in one.gap.api for word in GPU_WORDS)})
-    native = any(language(path) == "cpp" and scan.torch for path, scan in scans.items())
+    touched = {path for gap in gaps for path in gap.files}
+    own = [path for path in scans if role_of(path) in (Role.LIBRARY, Role.BUILD)]
+    apis = {audited.gap.api for audited in serious(gaps)}
+    gpu = sorted(api for api in apis if any(word in api for word in GPU_WORDS))
+    native = bool(torch_natives(scans))
     return Plan(
         kind=kind,
         control_plane=control,

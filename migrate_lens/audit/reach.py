@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from migrate_lens.audit.tree import role_of
+from migrate_lens.audit.tree import Role, role_of
 from migrate_lens.model.uses import Scan
+
+# Names that a file takes from a re-export of torch, with the torch names that they stand for.
+Seeds = tuple[tuple[str, str], ...]
 
 
 class Modules:
@@ -16,7 +19,7 @@ class Modules:
         self.name_of: dict[str, str] = {path: dotted(path, packages) for path in paths}
         self.path_of: dict[str, str] = {}
         for path, name in self.name_of.items():
-            if role_of(path) == "library" or name not in self.path_of:
+            if role_of(path) is Role.LIBRARY or name not in self.path_of:
                 self.path_of[name] = path
 
     def base(self, path: str, level: int, module: str) -> str:
@@ -27,10 +30,10 @@ class Modules:
         keep = len(name) - level + (1 if path.endswith("__init__.py") else 0)
         return ".".join([*name[: max(keep, 0)], *([module] if module else [])])
 
-    def targets(self, path: str, scan: Scan, at: str | None) -> Iterator[str]:
-        """Files that a file's imports run."""
-        for level, module, names, when in scan.imports:
-            if at and when != at:
+    def loaded(self, path: str, scan: Scan) -> Iterator[str]:
+        """Files that run when a file is imported."""
+        for level, module, names, at in scan.imports:
+            if at != "import":
                 continue
             base = self.base(path, level, module)
             for candidate in (*parents(base), *(f"{base}.{name.partition('=')[0]}" for name in names)):
@@ -60,7 +63,7 @@ def roots(modules: Modules) -> list[str]:
     return [
         path
         for path, name in modules.name_of.items()
-        if path.endswith("__init__.py") and "." not in name and role_of(path) == "library"
+        if path.endswith("__init__.py") and "." not in name and role_of(path) is Role.LIBRARY
     ]
 
 
@@ -72,33 +75,34 @@ def closure(modules: Modules, scans: Mapping[str, Scan], start: list[str]) -> se
         path = stack.pop()
         if path not in seen:
             seen.add(path)
-            stack.extend(modules.targets(path, scans[path], "import") if path in scans else ())
+            if path in scans:
+                stack.extend(modules.loaded(path, scans[path]))
     return seen
 
 
-def entries(modules: Modules, scans: Mapping[str, Scan], start: list[str]) -> dict[str, bool]:
-    """For each package file that begins an import: whether torch is behind it."""
-    return {
-        path: any(scans[other].torch for other in closure(modules, scans, [path]) if other in scans) for path in start
-    }
+def entries(modules: Modules, scans: Mapping[str, Scan], start: list[str]) -> set[str]:
+    """The package files that begin an import with torch behind it."""
+    return {path for path in start if any(scans[other].torch for other in closure(modules, scans, [path]))}
 
 
-def seeds(modules: Modules, scans: Mapping[str, Scan]) -> dict[str, tuple[tuple[str, str], ...]]:
+def seeds(modules: Modules, scans: Mapping[str, Scan]) -> dict[str, Seeds]:
     """For each file, the names that it imports from a module of this library that has them from torch."""
-    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    by_path: dict[str, Seeds] = {}
     exports = {
         modules.name_of[path]: dict(scan.exports)
         for path, scan in scans.items()
         if scan.exports and path in modules.name_of
     }
     for path, scan in scans.items():
-        own = []
+        own = set()
         for level, module, names, _ in scan.imports:
             given = exports.get(modules.base(path, level, module))
-            for name in names if given else ():
+            if not given:
+                continue
+            for name in names:
                 source, _, alias = name.partition("=")
-                if given and source in given:
-                    own.append((alias or source, given[source]))
+                if source in given:
+                    own.add((alias or source, given[source]))
         if own:
-            found[path] = tuple(sorted(set(own)))
-    return found
+            by_path[path] = tuple(sorted(own))
+    return by_path

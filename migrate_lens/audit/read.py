@@ -9,10 +9,11 @@ from pathlib import Path
 from migrate_lens.audit import reach
 from migrate_lens.audit.native import scan_cmake, scan_native, scan_pyproject
 from migrate_lens.audit.python import scan_python
+from migrate_lens.audit.reach import Seeds
 from migrate_lens.audit.source import ignores
 from migrate_lens.audit.store import Store
-from migrate_lens.audit.tree import Source, Tree
-from migrate_lens.model.uses import Scan
+from migrate_lens.audit.tree import Language, Source, Tree
+from migrate_lens.model.uses import Import, Lines, Scan, When
 
 FROM = re.compile(rb"^([ \t]*)from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]*(\([^)]*\)|[^\n#;]*)", re.MULTILINE)
 PLAIN = re.compile(rb"^([ \t]*)import[ \t]+([\w., \t]+)", re.MULTILINE)
@@ -34,8 +35,6 @@ NATIVE_WORDS = (
 )
 CHAIN = 4  # how many modules a re-export of torch may pass through
 
-Seeds = tuple[tuple[str, str], ...]
-
 
 def scan_source(source: Source, seeds: Seeds) -> Scan:
     """Read one file; what cannot be read is a scan with a reason."""
@@ -43,16 +42,23 @@ def scan_source(source: Source, seeds: Seeds) -> Scan:
         data = Path(source.file).read_bytes()
     except OSError as error:
         return Scan(reason=f"cannot be read: {error.strerror}")
-    if source.lang == "cpp":
-        return scan_native(data, source.path) if any(word in data for word in NATIVE_WORDS) else Scan()
-    if source.lang == "cmake":
-        return scan_cmake(data, source.path)
-    if source.lang == "toml":
-        return scan_pyproject(data, source.path)
-    if seeds or any(word in data for word in PYTHON_WORDS):
-        return scan_python(data, source.path, dict(seeds))
+    match source.lang:
+        case Language.CPP:
+            return scan_native(data) if any(word in data for word in NATIVE_WORDS) else Scan()
+        case Language.CMAKE:
+            return scan_cmake(data)
+        case Language.TOML:
+            return scan_pyproject(data)
+        case Language.PYTHON:
+            if seeds or any(word in data for word in PYTHON_WORDS):
+                return scan_python(data, source.path, dict(seeds))
+            return scan_imports(data)
+
+
+def scan_imports(data: bytes) -> Scan:
+    """A Python file that never says torch: only its imports are of interest."""
     starts = [match.start() for match in IMPORT.finditer(data)]
-    span = (line_at(data, starts[0]), line_at(data, starts[-1])) if starts else (0, 0)
+    span = Lines(line_at(data, starts[0]), line_at(data, starts[-1])) if starts else Lines()
     return Scan(imports=plain_imports(data), ignores=ignores(data), span=span)
 
 
@@ -61,17 +67,20 @@ def line_at(data: bytes, offset: int) -> int:
     return data.count(b"\n", 0, offset) + 1
 
 
-def plain_imports(data: bytes) -> tuple[tuple[int, str, tuple[str, ...], str], ...]:
+def plain_imports(data: bytes) -> tuple[Import, ...]:
     """The imports of a file that never says torch, found by their text: it is on the way to those that do."""
-    found = []
+    imports: dict[Import, None] = {}
+    at: When
     for indent, dots, module, names in FROM.findall(data):
+        at = "call" if indent else "import"
         pairs = [(name.decode(), alias.decode()) for name, alias in NAME.findall(re.sub(rb"#[^\n]*", b"", names))]
         joined = tuple(f"{name}={alias}" if alias else name for name, alias in pairs)
-        found.append((len(dots), module.decode("ascii", "replace"), joined, "call" if indent else "import"))
+        imports[Import(len(dots), module.decode("ascii", "replace"), joined, at)] = None
     for indent, names in PLAIN.findall(data):
+        at = "call" if indent else "import"
         for name in names.decode("ascii", "replace").split(","):
-            found.append((0, name.split(" as ")[0].strip(), (), "call" if indent else "import"))
-    return tuple(dict.fromkeys(found))
+            imports[Import(0, name.split(" as ")[0].strip(), (), at)] = None
+    return tuple(imports)
 
 
 def read_tree(tree: Tree, store: Store) -> dict[str, Scan]:
@@ -100,13 +109,13 @@ def scan_or_kept(source: Source, store: Store, seeds: Seeds) -> Scan:
 
 def follow_exports(tree: Tree, scans: dict[str, Scan], store: Store) -> None:
     """Read those files again whose imports bring torch names from the library's own modules."""
-    by_path = {source.path: source for source in tree.sources if source.lang == "python"}
+    by_path = {source.path: source for source in tree.sources if source.lang is Language.PYTHON}
     modules = reach.Modules(list(by_path))
-    done: dict[str, Seeds] = {}
+    followed: dict[str, Seeds] = {}
     for _ in range(CHAIN):
-        wanted = {path: seeds for path, seeds in reach.seeds(modules, scans).items() if done.get(path) != seeds}
+        wanted = {path: seeds for path, seeds in reach.seeds(modules, scans).items() if followed.get(path) != seeds}
         if not wanted:
             return
         for path, seeds in wanted.items():
             scans[path] = scan_or_kept(by_path[path], store, seeds)
-        done |= wanted
+        followed |= wanted

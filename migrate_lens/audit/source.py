@@ -6,6 +6,8 @@ import ast
 import re
 import warnings
 
+from migrate_lens.model.uses import Ignore, Lines
+
 IGNORE = re.compile(rb"#\s*migrate-lens:\s*ignore(?:\[([^\]\n]*)\])?")
 
 
@@ -23,28 +25,23 @@ def parse(source: bytes, path: str) -> ast.Module | str:
         return "nested too deeply to parse"
 
 
-def ignores(source: bytes) -> tuple[tuple[int, tuple[str, ...]], ...]:
+def ignores(source: bytes) -> tuple[Ignore, ...]:
     """Lines with an ignore comment and the rules that they name."""
     if b"migrate-lens:" not in source:
         return ()
-    found = []
+    comments = []
     for number, line in enumerate(source.splitlines(), 1):
         if match := IGNORE.search(line):
-            names = (match[1] or b"").decode("utf-8", "replace").replace(",", " ").split()
-            found.append((number, tuple(names)))
-    return tuple(found)
+            rules = (match[1] or b"").decode("utf-8", "replace").replace(",", " ").split()
+            comments.append(Ignore(number, tuple(rules)))
+    return tuple(comments)
 
 
-def import_span(tree: ast.Module) -> tuple[int, int]:
+def import_span(tree: ast.Module) -> Lines:
     """Where the module begins and ends to import; ``__future__`` is no import."""
-    found = [
+    lines = [
         node.lineno
         for node in tree.body
         if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and node.module != "__future__")
     ]
-    return (found[0], found[-1]) if found else (0, 0)
-
-
-def exports(scope: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    """Module-level names that another module could import and that stand for torch names."""
-    return tuple((name, found) for name, found in scope.items() if found[:5] == "torch" and found[0] not in "=~?%$")
+    return Lines(lines[0], lines[-1]) if lines else Lines()

@@ -11,15 +11,15 @@ import marshal
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
-from migrate_lens.audit import annotations as typing_reader
-from migrate_lens.audit import expressions, guards, knowledge, native, python, receivers, source
+from migrate_lens.audit import expressions, guards, knowledge, meaning, native, python, receivers, source
+from migrate_lens.audit.reach import Seeds
 from migrate_lens.model import uses
-from migrate_lens.model.uses import Scan, from_plain
+from migrate_lens.model.uses import PlainScan, Scan, from_plain
 
-Rows = dict[str, tuple[Any, ...]]
-SCANNERS = (typing_reader, expressions, guards, knowledge, native, python, receivers, source, uses)
+# Size, time of change and seeds of a file when it was read, and its scan.
+Row = tuple[int, int, Seeds, PlainScan]
+SCANNERS = (expressions, guards, knowledge, meaning, native, python, receivers, source, uses)
 
 
 def stamp() -> str:
@@ -40,10 +40,10 @@ class Store:
             folder / f"scans-{hashlib.blake2b(root.encode(), digest_size=10).hexdigest()}.bin" if folder else None
         )
         self.stamp = stamp()
-        self.rows: Rows = self._load()
+        self.rows = self._load()
         self.fresh = False
 
-    def _load(self) -> Rows:
+    def _load(self) -> dict[str, Row]:
         if self.file is None:
             return {}
         try:
@@ -52,12 +52,15 @@ class Store:
             return {}
         return rows if kept_stamp == self.stamp and isinstance(rows, dict) else {}
 
-    def get(self, path: str, size: int, changed: int, seeds: tuple[tuple[str, str], ...] = ()) -> Scan | None:
+    def get(self, path: str, size: int, changed: int, seeds: Seeds = ()) -> Scan | None:
         """The kept scan of a file that did not change."""
         row = self.rows.get(path)
-        return from_plain(row[3]) if row and row[:3] == (size, changed, seeds) else None
+        if row is None:
+            return None
+        *read_as, scan = row
+        return from_plain(scan) if read_as == [size, changed, seeds] else None
 
-    def put(self, path: str, size: int, changed: int, seeds: tuple[tuple[str, str], ...], scan: Scan) -> None:
+    def put(self, path: str, size: int, changed: int, seeds: Seeds, scan: Scan) -> None:
         """Keep a scan."""
         self.rows[path] = (size, changed, seeds, scan.plain())
         self.fresh = True

@@ -12,23 +12,110 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple, TypedDict
 
 from migrate_lens.cpp import headers
+from migrate_lens.model.audit import FrameworkVersion, Verdict
 from migrate_lens.model.errors import RuntimeUnavailable, StateError
 from migrate_lens.model.progress import Progress
 from migrate_lens.shipped import PACKAGE
 
 SCHEMA = 1
 WORKER = PACKAGE / "worker" / "run" / "surface.py"
-ASKED = ("torch/version.py", "paddle/version/__init__.py")
+TORCH_VERSION, PADDLE_VERSION = "torch/version.py", "paddle/version/__init__.py"
 IDENTITY = re.compile(r"^(?:__version__|git_version|full_version|commit)\b[^=]*=\s*['\"]([^'\"]*)['\"]", re.MULTILINE)
 KEPT_CLASSES = ("Tensor", "TensorBase", "Library", "CUDAStream", "Stream", "Event", "TensorOptions", "Scalar")
 # Constants and constructors that macros make: a header scanner cannot see them, so their absence says nothing.
 MACRO_MADE = re.compile(r"k[A-Z]\w*|[A-Z]+_?[A-Z0-9_]*")
+
+
+class Declaration(StrEnum):
+    """What headers declare, beside methods."""
+
+    NAMES = "names"
+    MACROS = "macros"
+    HEADERS = "headers"
+
+
+class DeclaredNames(TypedDict):
+    """What the headers of one framework declare, sorted; methods by class."""
+
+    names: list[str]
+    macros: list[str]
+    headers: list[str]
+    methods: dict[str, list[str]]
+
+
+class Document(TypedDict):
+    """A surface as it is kept: ``names`` holds the fields of ``AskedName`` by name, in order."""
+
+    schema: int
+    torch: list[str]
+    paddle: list[str]
+    names: dict[str, list[object]]
+    native: dict[str, DeclaredNames]
+
+
+class FrameworkAnswer(TypedDict):
+    """What the worker writes about one framework; in ``names``, Paddle's rows have two fields more than torch's."""
+
+    framework: str
+    identity: list[str]
+    include: list[str]
+    names: dict[str, list[object]]
+
+
+class AskedName(NamedTuple):
+    """What both frameworks say about a name that torch has.
+
+    Attributes:
+        kind: torch's kind.
+        paddle: Paddle's kind, None if it has no such name.
+        refused: keywords that torch has and Paddle refuses.
+        fake: Paddle's is a stand-in that does nothing.
+        shadowed: Paddle has an equivalent with torch's semantics, and the proxy hands out another function.
+    """
+
+    kind: str
+    paddle: str | None
+    refused: frozenset[str]
+    fake: bool
+    shadowed: bool
+
+    @classmethod
+    def read(cls, row: list[object]) -> AskedName:
+        """From a row of a document."""
+        kind, paddle, refused, fake, shadowed = row
+        keywords = map(str, refused) if isinstance(refused, list) else ()
+        return cls(str(kind), None if paddle is None else str(paddle), frozenset(keywords), bool(fake), bool(shadowed))
+
+
+class Declared(NamedTuple):
+    """``DeclaredNames``, to be asked."""
+
+    plain: dict[Declaration, frozenset[str]]
+    methods: dict[str, frozenset[str]]
+
+    @classmethod
+    def read(cls, names: DeclaredNames) -> Declared:
+        """From a part of a document."""
+        return cls(
+            {
+                Declaration.NAMES: frozenset(names["names"]),
+                Declaration.MACROS: frozenset(names["macros"]),
+                Declaration.HEADERS: frozenset(names["headers"]),
+            },
+            {owner: frozenset(methods) for owner, methods in names["methods"].items()},
+        )
+
+    def methods_of(self, owner: str) -> frozenset[str]:
+        """The methods of a class; a tensor has those of its base."""
+        own = self.methods.get(owner, frozenset())
+        return own | self.methods.get("TensorBase", frozenset()) if owner == "Tensor" else own
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +123,7 @@ class Answer:
     """What both frameworks said about one name.
 
     Attributes:
-        verdict: present, missing, fake, other_kind, or unknown (torch itself has no such name).
+        verdict: what they say.
         name: the shortest part of the name that decides: a missing module rather than everything in it.
         kind: torch's kind of that part.
         paddle: Paddle's kind.
@@ -44,7 +131,7 @@ class Answer:
         shadowed: Paddle has an equivalent with torch's semantics, and the proxy hands out another function.
     """
 
-    verdict: str
+    verdict: Verdict
     name: str
     kind: str = ""
     paddle: str = ""
@@ -55,11 +142,10 @@ class Answer:
 class Surface:
     """Answers by name; both frameworks were asked for every name in it."""
 
-    def __init__(self, document: dict[str, Any]) -> None:
+    def __init__(self, document: Document) -> None:
         self.document = document
-        self.names: dict[str, list[Any]] = document["names"]
-        self.torch: tuple[str, str] = tuple(document["torch"])
-        self.paddle: tuple[str, str] = tuple(document["paddle"])
+        self.torch = FrameworkVersion(*document["torch"])
+        self.paddle = FrameworkVersion(*document["paddle"])
         self.known: dict[str, Answer] = {}
 
     def ask(self, api: str) -> Answer:
@@ -70,66 +156,72 @@ class Surface:
 
     def _ask(self, api: str) -> Answer:
         parts = api.split(".")
+        asked: AskedName | None = None
         for size in range(1, len(parts) + 1):
             name = ".".join(parts[:size])
-            row = self.names.get(name)
-            if row is None:
-                return Answer("unknown", api)
-            if row[1] is None:
-                return Answer("missing", name, row[0])
-        row = self.names[api]
-        verdict = "fake" if row[3] else "present" if row[0] == row[1] else "other_kind"
-        return Answer(verdict, api, row[0], row[1], frozenset(row[2]), row[4])
+            asked = self._name(name)
+            if asked is None:
+                return Answer(Verdict.UNKNOWN, api)
+            if asked.paddle is None:
+                return Answer(Verdict.MISSING, name, asked.kind)
+        assert asked is not None
+        assert asked.paddle is not None
+        if asked.fake:
+            verdict = Verdict.FAKE
+        elif asked.kind == asked.paddle:
+            verdict = Verdict.PRESENT
+        else:
+            verdict = Verdict.OTHER_KIND
+        return Answer(verdict, api, asked.kind, asked.paddle, asked.refused, asked.shadowed)
+
+    def _name(self, name: str) -> AskedName | None:
+        row = self.document["names"].get(name)
+        return AskedName.read(row) if row is not None else None
 
     # -- native -------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _native(self) -> dict[str, dict[str, Any]]:
-        sides = self.document["native"]
-        return {
-            side: {
-                key: {name: frozenset(v) for name, v in value.items()} if key == "methods" else frozenset(value)
-                for key, value in sides[side].items()
-            }
-            for side in ("torch", "paddle")
-        }
+    def _torch_native(self) -> Declared:
+        return Declared.read(self.document["native"]["torch"])
 
-    def declared(self, what: str, name: str) -> Answer:
+    @cached_property
+    def _paddle_native(self) -> Declared:
+        return Declared.read(self.document["native"]["paddle"])
+
+    def declared(self, what: Declaration, name: str) -> Answer:
         """The verdict on a C++ name, macro or header: declared by torch's headers and by nothing in Paddle's."""
-        torch, paddle = self._native["torch"][what], self._native["paddle"][what]
-        last = name if what == "headers" else name.rpartition("::")[2]
-        if last in paddle:
-            return Answer("present", name, what, what)
-        if last not in torch or (what == "names" and MACRO_MADE.fullmatch(last)):
-            return Answer("unknown", name)
-        return Answer("missing", name, what)
+        last = name if what is Declaration.HEADERS else name.rpartition("::")[2]
+        if last in self._paddle_native.plain[what]:
+            return Answer(Verdict.PRESENT, name, what, what)
+        if last not in self._torch_native.plain[what]:
+            return Answer(Verdict.UNKNOWN, name)
+        if what is Declaration.NAMES and MACRO_MADE.fullmatch(last):
+            return Answer(Verdict.UNKNOWN, name)
+        return Answer(Verdict.MISSING, name, what)
 
     def native_method(self, owner: str, name: str) -> Answer:
         """The verdict on a method of a C++ class; a class that Paddle has not gives no verdict on its methods."""
-        torch, paddle = (self._methods(side, owner) for side in ("torch", "paddle"))
+        torch, paddle = self._torch_native.methods_of(owner), self._paddle_native.methods_of(owner)
         if not paddle or name not in torch:
-            return Answer("unknown", f"{owner}::{name}")
-        return Answer("present" if name in paddle else "missing", f"{owner}::{name}", "function")
-
-    def _methods(self, side: str, owner: str) -> frozenset[str]:
-        methods = self._native[side]["methods"]
-        found: frozenset[str] = methods.get(owner, frozenset())
-        return found | methods.get("TensorBase", frozenset()) if owner == "Tensor" else found
+            return Answer(Verdict.UNKNOWN, f"{owner}::{name}")
+        verdict = Verdict.PRESENT if name in paddle else Verdict.MISSING
+        return Answer(verdict, f"{owner}::{name}", "function")
 
 
 # -- making and keeping ------------------------------------------------------------------------------------------------
 
 
-def merge(torch: dict[str, Any], paddle: dict[str, Any]) -> dict[str, Any]:
+def merge(torch: FrameworkAnswer, paddle: FrameworkAnswer) -> Document:
     """One document of both answers; parameters that Paddle accepts are not kept."""
-    answers = paddle["names"]
-    names = {}
-    for name, (kind, _, _) in torch["names"].items():
-        row = answers.get(name)
-        names[name] = [kind, row[0], row[1], row[3], row[4]] if row else [kind, None, [], False, False]
+    names: dict[str, list[object]] = {}
+    for name, (kind, _parameters, _result) in torch["names"].items():
+        row = paddle["names"].get(name)
+        if row:
+            paddle_kind, refused, _, fake, shadowed = row
+            names[name] = [kind, paddle_kind, refused, fake, shadowed]
+        else:
+            names[name] = [kind, None, [], False, False]
     native = {side["framework"]: native_of(side["include"]) for side in (torch, paddle)}
-    for side in native.values():
-        side["methods"] = {owner: side["methods"][owner] for owner in KEPT_CLASSES if owner in side["methods"]}
     return {
         "schema": SCHEMA,
         "torch": torch["identity"],
@@ -139,21 +231,21 @@ def merge(torch: dict[str, Any], paddle: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def native_of(include: list[str]) -> dict[str, Any]:
-    """What the headers below some include folders declare, ready for JSON."""
-    found = headers.scan([Path(folder) for folder in include])
+def native_of(include: list[str]) -> DeclaredNames:
+    """What the headers below some include folders declare, ready for JSON; of methods, those of a few classes."""
+    declared = headers.scan([Path(folder) for folder in include])
     return {
-        "names": sorted(found.names),
-        "macros": sorted(found.macros),
-        "headers": sorted(found.headers),
-        "methods": {owner: sorted(names) for owner, names in sorted(found.methods.items())},
+        "names": sorted(declared.names),
+        "macros": sorted(declared.macros),
+        "headers": sorted(declared.headers),
+        "methods": {owner: sorted(declared.methods[owner]) for owner in KEPT_CLASSES if owner in declared.methods},
     }
 
 
 def load(file: Path) -> Surface:
     """A saved surface."""
     try:
-        document = json.loads(file.read_bytes())
+        document: Document = json.loads(file.read_bytes())
         if document["schema"] == SCHEMA and {"names", "torch", "paddle", "native"} <= document.keys():
             return Surface(document)
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -165,10 +257,11 @@ def load(file: Path) -> Surface:
 
 def installed(torch_python: Path, paddle_python: Path, cache: Path, say: Progress) -> Surface:
     """The surface of the frameworks that two interpreters have, asked once per version."""
-    identity = [identity_of(torch_python, 0), identity_of(paddle_python, 1)]
-    for python, name, found in ((torch_python, "torch", identity[0]), (paddle_python, "Paddle", identity[1])):
-        if not found:
+    torch, paddle = identity_of(torch_python, TORCH_VERSION), identity_of(paddle_python, PADDLE_VERSION)
+    for python, name, answer in ((torch_python, "torch", torch), (paddle_python, "Paddle", paddle)):
+        if not answer:
             raise RuntimeUnavailable(f"{python} has no {name}", "name an interpreter that has it, or --surface FILE")
+    identity = [torch, paddle]
     stem = re.sub(r"[^\w.+-]", "_", "-".join(identity))
     kept = cache / f"surface-{SCHEMA}-{stem}-{tool_stamp()}.json"
     if kept.is_file():
@@ -179,7 +272,7 @@ def installed(torch_python: Path, paddle_python: Path, cache: Path, say: Progres
     return Surface(document)
 
 
-def write(file: Path, document: dict[str, Any]) -> None:
+def write(file: Path, document: Document) -> None:
     """Write a surface whole or not at all."""
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f"{file.name}.{os.getpid()}")
@@ -194,14 +287,13 @@ def tool_stamp() -> str:
     return f"{sum(int(stat.st_mtime) ^ stat.st_size for stat in stats):x}"
 
 
-def identity_of(python: Path, which: int) -> str:
+def identity_of(python: Path, version_file: str) -> str:
     """Version and commit of the framework that an interpreter has, read from its files: importing it takes a second."""
-    asked = ASKED[which]
-    package = asked.partition("/")[0]
+    package = version_file.partition("/")[0]
     origin = origin_of(python, package)
     if not origin:
         return ""
-    text = (Path(origin).parent.parent / asked).read_text("utf-8", "replace")
+    text = (Path(origin).parent.parent / version_file).read_text("utf-8", "replace")
     return f"{package}-" + "-".join(match[1][:12] for match in IDENTITY.finditer(text))
 
 
@@ -213,15 +305,15 @@ def origin_of(python: Path, package: str) -> str:
     code = f"import importlib.util as u; s = u.find_spec({package!r}); print(s.origin if s else '')"
     with tempfile.TemporaryDirectory() as empty:
         try:
-            done = subprocess.run(
+            answer = subprocess.run(
                 [python, "-c", code], capture_output=True, text=True, check=False, timeout=60, cwd=empty
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise RuntimeUnavailable(f"{python} cannot be run: {error}", "name another interpreter") from error
-    return done.stdout.strip()
+    return answer.stdout.strip()
 
 
-def ask_both(torch_python: Path, paddle_python: Path) -> dict[str, Any]:
+def ask_both(torch_python: Path, paddle_python: Path) -> Document:
     """Run the worker in each interpreter."""
     with tempfile.TemporaryDirectory() as folder:
         torch, paddle = Path(folder) / "torch.json", Path(folder) / "paddle.json"
@@ -233,7 +325,7 @@ def ask_both(torch_python: Path, paddle_python: Path) -> dict[str, Any]:
 def ask(python: Path, arguments: list[str], out: Path) -> None:
     """One worker process; it has an answer if it wrote its file, whatever else happened at its exit."""
     try:
-        done = subprocess.run(
+        worker = subprocess.run(
             [python, str(WORKER), *arguments], capture_output=True, text=True, check=False, timeout=600, cwd=out.parent
         )
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -241,7 +333,7 @@ def ask(python: Path, arguments: list[str], out: Path) -> None:
             f"{python} could not be asked: {error}", "name another interpreter, or --surface FILE"
         ) from error
     if not out.is_file():
-        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        last = (worker.stderr.strip().splitlines() or ["no output"])[-1]
         raise RuntimeUnavailable(
             f"{arguments[0]} in {python} gave no answer: {last}", "import it by hand, or --surface FILE"
         )

@@ -13,7 +13,8 @@ import tarfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,53 +23,53 @@ from migrate_lens.model.errors import LibraryError
 from migrate_lens.model.report import Skipped
 from migrate_lens.model.uses import words
 
-LANGUAGES = {
-    ".py": "python",
-    ".pyi": "python",
-    **dict.fromkeys((".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh", ".h", ".hpp", ".hh", ".inl", ".hip"), "cpp"),
-    ".cmake": "cmake",
-}
-NAMED = {"CMakeLists.txt": "cmake", "pyproject.toml": "toml"}
 NOT_SOURCES = words(
     ".git .hg .svn .tox .nox .venv venv __pycache__ node_modules .mypy_cache .ruff_cache .pytest_cache .eggs "
     ".migrate-lens site-packages dist-packages"
 )
 LARGEST = 16 << 20
 VERSION = re.compile(r"-\d.*|\.(?:tar\.\w+|tgz|zip|whl)$")
-ROLE_PARTS = {
-    **dict.fromkeys(("test", "tests", "testing", "unittests", "ci", ".github", ".circleci"), "test"),
-    **dict.fromkeys(
-        [
-            "example",
-            "examples",
-            "demo",
-            "demos",
-            "docs",
-            "doc",
-            "tutorial",
-            "tutorials",
-            "benchmark",
-            "benchmarks",
-            "bench",
-            "notebooks",
-            "samples",
-            "scripts",
-            "gallery",
-            "gallery_src",
-            "third_party",
-            "3rdparty",
-            "thirdparty",
-            "vendor",
-            "packaging",
-            "tools",
-        ],
-        "example",
-    ),
-    **dict.fromkeys(("cmake", "buildsystem"), "build"),
-}
 BUILD_FILES = frozenset(
     ("setup.py", "build.py", "build_backend.py", "custom_build.py", "CMakeLists.txt", "pyproject.toml")
 )
+
+
+class Role(StrEnum):
+    """What a file is for, by where it lies."""
+
+    LIBRARY = "library"
+    TEST = "test"
+    EXAMPLE = "example"  # examples, benchmarks, tools, vendored code
+    BUILD = "build"
+
+
+class Language(StrEnum):
+    """What a file is written in."""
+
+    PYTHON = "python"
+    CPP = "cpp"
+    CMAKE = "cmake"
+    TOML = "toml"
+
+
+NATIVE_SUFFIXES = (".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh", ".h", ".hpp", ".hh", ".inl", ".hip")
+LANGUAGES = {
+    ".py": Language.PYTHON,
+    ".pyi": Language.PYTHON,
+    **dict.fromkeys(NATIVE_SUFFIXES, Language.CPP),
+    ".cmake": Language.CMAKE,
+}
+NAMED = {"CMakeLists.txt": Language.CMAKE, "pyproject.toml": Language.TOML}
+TEST_FOLDERS = words("test tests testing unittests ci .github .circleci")
+EXAMPLE_FOLDERS = words(
+    "example examples demo demos docs doc tutorial tutorials benchmark benchmarks bench notebooks samples scripts "
+    "gallery gallery_src third_party 3rdparty thirdparty vendor packaging tools"
+)
+ROLE_PARTS = {
+    **dict.fromkeys(TEST_FOLDERS, Role.TEST),
+    **dict.fromkeys(EXAMPLE_FOLDERS, Role.EXAMPLE),
+    **dict.fromkeys(("cmake", "buildsystem"), Role.BUILD),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class Source:
 
     path: str
     file: str
-    lang: str
+    lang: Language
     size: int
     changed: int
 
@@ -92,64 +93,82 @@ class Tree:
     skipped: tuple[Skipped, ...]
 
 
-def role_of(path: str) -> str:
-    """library, test, example, or build: by the names of its folders and of the file."""
+def role_of(path: str) -> Role:
+    """What a file is for, by the names of its folders and of the file."""
     *folders, name = path.split("/")
+    roles = [ROLE_PARTS.get(folder.lower()) for folder in folders]
     if name in BUILD_FILES or name.endswith(".cmake"):
-        return "example" if any(ROLE_PARTS.get(part.lower()) == "example" for part in folders[:-1]) else "build"
+        return Role.EXAMPLE if Role.EXAMPLE in roles[:-1] else Role.BUILD
     if name.startswith(("test_", "conftest")) or name.removesuffix(".py").endswith(("_test", "_tests")):
-        return "test"
-    return next((ROLE_PARTS[part.lower()] for part in folders if part.lower() in ROLE_PARTS), "library")
+        return Role.TEST
+    return next((role for role in roles if role is not None), Role.LIBRARY)
 
 
-def language_of(name: str) -> str:
-    """What a file is written in, by its name; empty for what is not read."""
-    return NAMED.get(name) or LANGUAGES.get(os.path.splitext(name)[1].lower(), "")
+def language_of(name: str) -> Language | None:
+    """What a file is written in, by its name; None for what is not read."""
+    return NAMED.get(name) or LANGUAGES.get(os.path.splitext(name)[1].lower())
 
 
 def walk(root: Path) -> Tree:
     """All source files below a folder, or the one file."""
     if root.is_file():
         stat = root.stat()
-        source = Source(root.name, str(root), language_of(root.name) or "python", stat.st_size, stat.st_mtime_ns)
+        lang = language_of(root.name) or Language.PYTHON
+        source = Source(root.name, str(root), lang, stat.st_size, stat.st_mtime_ns)
         return Tree(root.stem, root.parent, (source,), ())
-    sources: list[Source] = []
-    skipped: list[Skipped] = []
-    stack = [("", str(root))]
-    while stack:
-        prefix, folder = stack.pop()
-        try:
-            with os.scandir(folder) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
-        except OSError as error:
-            skipped.append(Skipped(prefix.rstrip("/") or ".", f"cannot be listed: {error.strerror}"))
-            continue
-        for entry in entries:
-            look(entry, f"{prefix}{entry.name}", sources, skipped, stack)
-    return Tree(
-        name_of(root.resolve().name), root, tuple(sorted(sources, key=lambda source: source.path)), tuple(skipped)
-    )
+    walked = Walk()
+    walked.run(str(root))
+    sources = sorted(walked.sources, key=lambda source: source.path)
+    return Tree(name_of(root.resolve().name), root, tuple(sources), tuple(walked.skipped))
 
 
-def look(
-    entry: os.DirEntry[str], path: str, sources: list[Source], skipped: list[Skipped], stack: list[tuple[str, str]]
-) -> None:
-    """Put one entry where it belongs."""
-    lang = language_of(entry.name)
-    if entry.is_symlink():
-        if lang or os.path.isdir(entry.path):
-            skipped.append(Skipped(path, "a link: what it points to is read where it lies"))
-    elif entry.is_dir(follow_symlinks=False):
-        if entry.name not in NOT_SOURCES and not os.path.exists(f"{entry.path}/pyvenv.cfg"):
-            stack.append((f"{path}/", entry.path))
-    elif entry.name.endswith(".ipynb"):
-        skipped.append(Skipped(path, "a notebook: convert it to a script to have it read"))
-    elif lang and entry.is_file(follow_symlinks=False):
+class Walk:
+    """What lies below a folder, sorted into what is read and what is left out."""
+
+    def __init__(self) -> None:
+        self.sources: list[Source] = []
+        self.skipped: list[Skipped] = []
+        self.waiting: list[tuple[str, str]] = []  # folders: their path in the library, and where they are
+
+    def run(self, root: str) -> None:
+        """Look at everything below ``root``."""
+        self.waiting.append(("", root))
+        while self.waiting:
+            prefix, folder = self.waiting.pop()
+            try:
+                with os.scandir(folder) as listing:
+                    entries = sorted(listing, key=lambda entry: entry.name)
+            except OSError as error:
+                self.skip(prefix.rstrip("/") or ".", f"cannot be listed: {error.strerror}")
+                continue
+            for entry in entries:
+                self.look(entry, f"{prefix}{entry.name}")
+
+    def skip(self, path: str, reason: str) -> None:
+        """Leave something out."""
+        self.skipped.append(Skipped(path, reason))
+
+    def look(self, entry: os.DirEntry[str], path: str) -> None:
+        """Put one entry where it belongs."""
+        lang = language_of(entry.name)
+        if entry.is_symlink():
+            if lang or os.path.isdir(entry.path):
+                self.skip(path, "a link: what it points to is read where it lies")
+        elif entry.is_dir(follow_symlinks=False):
+            if entry.name not in NOT_SOURCES and not os.path.exists(f"{entry.path}/pyvenv.cfg"):
+                self.waiting.append((f"{path}/", entry.path))
+        elif entry.name.endswith(".ipynb"):
+            self.skip(path, "a notebook: convert it to a script to have it read")
+        elif lang and entry.is_file(follow_symlinks=False):
+            self.take(entry, path, lang)
+
+    def take(self, entry: os.DirEntry[str], path: str, lang: Language) -> None:
+        """A source file, unless it is too large to be one."""
         stat = entry.stat(follow_symlinks=False)
         if stat.st_size > LARGEST:
-            skipped.append(Skipped(path, f"too large: {stat.st_size >> 20} MiB"))
+            self.skip(path, f"too large: {stat.st_size >> 20} MiB")
         else:
-            sources.append(Source(path, entry.path, lang, stat.st_size, stat.st_mtime_ns))
+            self.sources.append(Source(path, entry.path, lang, stat.st_size, stat.st_mtime_ns))
 
 
 def name_of(name: str) -> str:
@@ -184,7 +203,7 @@ def unpack(archive: Path, folder: Path) -> None:
                 members.extractall(folder, [name for name in members.namelist() if language_of(os.path.basename(name))])
             return
         with tarfile.open(archive) as members:
-            wanted = [m for m in members if m.isfile() and language_of(os.path.basename(m.name))]
+            wanted = [member for member in members if member.isfile() and language_of(os.path.basename(member.name))]
             members.extractall(folder, wanted, filter="data")
     except (tarfile.TarError, zipfile.BadZipFile, OSError, EOFError) as error:
         raise LibraryError(
@@ -195,27 +214,25 @@ def unpack(archive: Path, folder: Path) -> None:
 def stripped(tree: Tree) -> tuple[tuple[Source, ...], tuple[Skipped, ...]]:
     """An sdist's only top folder is not part of its paths."""
     tops = {source.path.partition("/")[0] for source in tree.sources}
-    if (
-        len(tops) != 1
-        or any("/" not in source.path for source in tree.sources)
-        or (tree.root / tops.copy().pop() / "__init__.py").exists()
-    ):
+    if len(tops) != 1 or any("/" not in source.path for source in tree.sources):
         return tree.sources, tree.skipped
-    cut = len(tops.pop()) + 1
-    return tuple(Source(s.path[cut:], s.file, s.lang, s.size, s.changed) for s in tree.sources), tree.skipped
+    top = tops.pop()
+    if (tree.root / top / "__init__.py").exists():
+        return tree.sources, tree.skipped
+    return tuple(replace(source, path=source.path.removeprefix(f"{top}/")) for source in tree.sources), tree.skipped
 
 
 def installed(name: str) -> Tree:
     """The files of an installed distribution, as its record lists them."""
     try:
-        found = metadata.distribution(name)
+        distribution = metadata.distribution(name)
     except (metadata.PackageNotFoundError, ValueError) as error:
         raise LibraryError(
             f"no such file, folder or installed distribution: {name}", "name a path that exists"
         ) from error
-    root = Path(str(found.locate_file("")))
+    root = Path(str(distribution.locate_file("")))
     sources = []
-    for entry in found.files or ():
+    for entry in distribution.files or ():
         path, lang = entry.as_posix(), language_of(entry.name)
         file = root / entry
         if lang and not path.startswith("..") and file.is_file():
@@ -223,4 +240,4 @@ def installed(name: str) -> Tree:
             sources.append(Source(path, str(file), lang, stat.st_size, stat.st_mtime_ns))
     if not sources:
         raise LibraryError(f"{name} is installed without sources in {sys.prefix}", "name its folder")
-    return Tree(found.name or name, root, tuple(sorted(sources, key=lambda source: source.path)), ())
+    return Tree(distribution.name or name, root, tuple(sorted(sources, key=lambda source: source.path)), ())

@@ -13,7 +13,7 @@ from migrate_lens import state
 from migrate_lens.audit import baseline, report, surface, tree
 from migrate_lens.audit.baseline import Known
 from migrate_lens.audit.surface import Surface
-from migrate_lens.model.audit import ASKED, AuditGap, AuditReport, LibraryAudit
+from migrate_lens.model.audit import AuditGap, AuditReport, Basis, LibraryAudit
 from migrate_lens.model.errors import StateError, UsageError
 from migrate_lens.model.progress import Progress
 from migrate_lens.rulebook.audit import load_rules
@@ -141,7 +141,7 @@ def _counts(gap: AuditGap, on: FailOn) -> bool:
         case FailOn.IMPORT:
             return gap.reach == "import" and not gap.guarded
         case FailOn.ASKED:
-            return gap.basis == ASKED and not gap.guarded
+            return gap.basis is Basis.ASKED and not gap.guarded
         case FailOn.NONE:
             return False
         case _:

@@ -84,7 +84,6 @@ def build(workshop: Workshop, met: Met, progress: Progress) -> Built:
 def _compare(workshop: Workshop, ours: BuildRun, theirs: BuildRun, met: Met) -> None:
     """What the target's build shows, unit by unit; a failure that nothing explains is never silent."""
     report = compare_builds(
-        workshop.library,
         ours,
         theirs,
         workshop.pythons[Runtime.TARGET],

@@ -3,11 +3,81 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
 
 from migrate_lens.model.report import Gap, Site, Skipped
+from migrate_lens.model.uses import Certainty, Guard
 
-ASKED, RULE = "asked", "rule"
-REACHES = ("import", "api", "build", "module", "example", "test")
+
+class Basis(StrEnum):
+    """What a gap rests on."""
+
+    ASKED = "asked"  # both frameworks were asked for the name
+    RULE = "rule"  # a pattern matched
+
+
+class Reach(StrEnum):
+    """How near a site is to a user of the library, the nearest first."""
+
+    IMPORT = "import"  # runs when the package is imported
+    API = "api"  # in a module that the import loads
+    BUILD = "build"  # in what is compiled, or in the build entry
+    MODULE = "module"  # in a module of its own
+    EXAMPLE = "example"
+    TEST = "test"
+
+
+class Verdict(StrEnum):
+    """What both frameworks say about one name."""
+
+    PRESENT = "present"
+    MISSING = "missing"
+    FAKE = "fake"  # a stand-in that does nothing
+    OTHER_KIND = "other_kind"  # a class there, a function here
+    UNKNOWN = "unknown"  # torch itself has no such name
+
+
+class Grade(StrEnum):
+    """How much a user of the library would meet, from nothing to a great deal."""
+
+    A = "A"
+    B = "B"
+    C = "C"
+    D = "D"
+    E = "E"
+
+
+_NEARNESS = {reach: number for number, reach in enumerate(Reach)}
+
+
+class FrameworkVersion(NamedTuple):
+    """A framework as it says of itself."""
+
+    version: str
+    commit: str
+
+
+class AskedName(NamedTuple):
+    """A torch name that was looked up, and how often the library uses it."""
+
+    api: str
+    verdict: Verdict
+    uses: int
+
+
+class LayerFiles(NamedTuple):
+    """The files that gaps of one layer stand in."""
+
+    layer: str
+    files: tuple[str, ...]
+
+
+class Holding(NamedTuple):
+    """A missing name, and the libraries that it holds back."""
+
+    api: str
+    libraries: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,16 +86,15 @@ class Spot:
 
     Attributes:
         site: where.
-        sure: certain, likely or guess.
-        guard: what makes it optional, or empty.
-        reach: import (runs when the package is imported), api (in a module that the import loads), build, module
-            (importable on its own), example, test.
+        sure: how sure the reader is of the name.
+        guard: what makes it optional.
+        reach: how near it is to a user of the library.
     """
 
     site: Site
-    sure: str
-    guard: str
-    reach: str
+    sure: Certainty
+    guard: Guard
+    reach: Reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +104,13 @@ class AuditGap:
     Attributes:
         gap: what every report shows.
         score: the order of the report: higher bites sooner.
-        basis: ``asked`` if both frameworks were asked for the name, ``rule`` if a pattern matched.
+        basis: what it rests on.
         spots: all sites, with how each one is reached.
     """
 
     gap: Gap
     score: float
-    basis: str
+    basis: Basis
     spots: tuple[Spot, ...]
 
     @property
@@ -50,9 +119,9 @@ class AuditGap:
         return tuple(dict.fromkeys(spot.site.path for spot in self.spots))
 
     @property
-    def reach(self) -> str:
+    def reach(self) -> Reach:
         """The nearest reach of its sites."""
-        return min((spot.reach for spot in self.spots), key=REACHES.index)
+        return min((spot.reach for spot in self.spots), key=_NEARNESS.__getitem__)
 
     @property
     def guarded(self) -> bool:
@@ -68,7 +137,7 @@ class Plan:
     control_plane: str
     first_patch: str
     unchanged: tuple[str, ...]
-    changed: tuple[tuple[str, tuple[str, ...]], ...]
+    changed: tuple[LayerFiles, ...]
     validation: tuple[str, ...]
     gpu_only: tuple[str, ...]
 
@@ -80,17 +149,17 @@ class LibraryAudit:
     Attributes:
         root: absolute; of an archive, the folder that it was read in.
         packages: top-level import names; ``modules`` all dotted names outside tests.
-        apis: (torch name, verdict, uses) of everything that was looked up, most used first.
+        apis: everything that was looked up, most used first.
         suppressed: gaps that a comment or the baseline accounts for.
     """
 
     name: str
     root: str
-    grade: str
+    grade: Grade
     files: int
     torch_files: int
     uses: int
-    apis: tuple[tuple[str, str, int], ...]
+    apis: tuple[AskedName, ...]
     gaps: tuple[AuditGap, ...]
     skipped: tuple[Skipped, ...]
     plan: Plan
@@ -106,10 +175,10 @@ class AuditReport:
     """All that an audit found; every format is a function of this.
 
     Attributes:
-        holding: (torch name, libraries) of missing names that hold back more than one library, most first.
+        holding: missing names that hold back more than one library, most first.
     """
 
-    torch: tuple[str, str]
-    target: tuple[str, str]
+    torch: FrameworkVersion
+    target: FrameworkVersion
     libraries: tuple[LibraryAudit, ...]
-    holding: tuple[tuple[str, tuple[str, ...]], ...]
+    holding: tuple[Holding, ...]

@@ -166,24 +166,34 @@ class Probe:
         return {"kind": self.kind, "spec": self.spec, "modules": list(self.modules)}
 
 
+class BuildKind(StrEnum):
+    """What a library is built with."""
+
+    SETUPTOOLS = "setuptools"
+    SCIKIT_BUILD_CORE = "scikit-build-core"
+    CMAKE = "cmake"
+    JIT = "jit"  # torch.utils.cpp_extension.load or load_inline, when it runs
+    PYPROJECT = "pyproject"  # another build backend that pyproject.toml names
+
+
 @dataclass(frozen=True, slots=True)
 class BuildEntry:
     """How the library is built.
 
     Attributes:
-        kind: ``setuptools``, ``scikit-build-core``, ``cmake``, ``jit`` (``load``/``load_inline``) or ``pyproject``.
+        kind: what it is built with.
         file: the file that says so, absolute.
         native: whether there is C++ or CUDA to compile.
     """
 
-    kind: str
+    kind: BuildKind
     file: Path
     native: bool
 
     @classmethod
     def from_json(cls, fields: Fields, root: Path) -> BuildEntry:
         """The build entry, as a report has it."""
-        return cls(fields.text("kind"), root / fields.text("file"), fields.flag("native"))
+        return cls(fields.member("kind", BuildKind), root / fields.text("file"), fields.flag("native"))
 
     def to_json(self, root: Path) -> Json:
         """The build entry, as a report has it."""

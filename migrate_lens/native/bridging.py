@@ -13,10 +13,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from migrate_lens.cpp.naming import is_registry, of_framework
 from migrate_lens.native import standins
-from migrate_lens.native.constructs import Construct, Source
+from migrate_lens.native.constructs import Construct, ConstructKind, Source
 from migrate_lens.native.torch_headers import Known
 
 PRELUDE = "migrate_lens_prelude.h"
@@ -55,6 +56,18 @@ namespace {space} {{
 """
 
 
+CALLED = (ConstructKind.FUNCTION, ConstructKind.METHOD)
+
+
+class Edit(NamedTuple):
+    """A name that gets a stand-in's macro: where it is, and what it names."""
+
+    line: int
+    column: int
+    name: str
+    kind: ConstructKind
+
+
 @dataclass(slots=True)
 class Bridge:
     """A patched copy of the library's native files, growing round by round.
@@ -86,64 +99,72 @@ class Bridge:
 
     def add(self, constructs: Iterable[Construct], known: Known) -> bool:
         """Makes stand-ins for what can have one; False if there is nothing left to do."""
-        constructs = [c for c in constructs if c.site is not None and not c.directive]
-        fresh = [c for c in constructs if c.api not in self.apis]
-        if not any(hides(c) for c in fresh):
+        constructs = [construct for construct in constructs if construct.site is not None and not construct.directive]
+        if not any(hides(construct) for construct in constructs if construct.api not in self.apis):
             return False
-        edits: dict[Path, list[tuple[int, int, str, str]]] = defaultdict(list)
+        edits: dict[Path, list[Edit]] = defaultdict(list)
         grown = False
         for construct in constructs:
             assert construct.site is not None
-            if known.returns_tensor(construct.api) and construct.kind in ("method", "function"):
+            if construct.kind in CALLED and known.returns_tensor(construct.api):
                 last = construct.api.rpartition("::")[2]
-                edits[construct.site.path].append((construct.site.line, construct.site.column, last, construct.kind))
+                edit = Edit(construct.site.line, construct.site.column, last, construct.kind)
+                edits[construct.site.path].append(edit)
             elif construct.api not in self.apis and (part := self._part(construct, known)):
                 self.parts.append(part)
                 grown = True
             self.apis.add(construct.api)
         for path, places in edits.items():
-            grown |= self._patch(self.copy / path.relative_to(self.root), places)
+            patched = self._patch(self.copy / path.relative_to(self.root), places)
+            grown = grown or patched
         (self.copy / PRELUDE).write_text(_BASE + "".join(self.parts), encoding="utf-8")
         return grown
 
     def _part(self, construct: Construct, known: Known) -> str:
         """The prelude's lines for an operator, a dispatch macro or a class; empty if it has none to offer."""
-        if construct.kind == "operator":
-            symbol = construct.api.rpartition("::operator")[2]
-            form = _BINARY if symbol in _BINARY_OPERATORS else _ASSIGNING if symbol in _ASSIGNING_OPERATORS else ""
-            return form.format(symbol)
+        if construct.kind is ConstructKind.OPERATOR:
+            return _operator(construct.api.rpartition("::operator")[2])
         if construct.api.startswith("AT_DISPATCH") and (names := known.parameters(construct.api)):
             return _DISPATCH.format(name=construct.api, parameters=", ".join(names))
-        space, _, name = construct.api.rpartition("::")
-        if (
-            construct.kind != "type"
-            or is_registry(construct.api)
-            or not of_framework(construct.api)
-            or not name[:1].isupper()
-        ):
-            return ""
-        if not re.fullmatch(r"(?:[a-z]\w*)(?:::[a-z]\w*)*", space):
+        if construct.kind is not ConstructKind.TYPE or not _is_class(construct.api):
             return ""
         self.types.add(construct.api)
+        space, _, name = construct.api.rpartition("::")
         template = "template <class...> " if _templated(construct, name) else ""
         return _CLASS.format(space=space, name=name, template=template)
 
-    def _patch(self, path: Path, places: Iterable[tuple[int, int, str, str]]) -> bool:
+    def _patch(self, path: Path, edits: Iterable[Edit]) -> bool:
         """Puts the stand-in's macro in place of each name; from the right, so that columns stay true within a line."""
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
         patched = False
-        for line, _, name, kind in sorted(set(places), reverse=True):
-            before = lines[line - 1]
-            lines[line - 1] = _replaced(before, name, kind)
-            patched |= lines[line - 1] != before
+        for edit in sorted(set(edits), reverse=True):
+            before = lines[edit.line - 1]
+            after = _replaced(before, edit.name, edit.kind)
+            lines[edit.line - 1] = after
+            patched = patched or after != before
         path.write_text("".join(lines), encoding="utf-8")
         return patched
+
+
+def _operator(symbol: str) -> str:
+    """The prelude's lines for an operator on tensors; empty if it is neither binary nor assigns."""
+    if symbol in _BINARY_OPERATORS:
+        return _BINARY.format(symbol)
+    return _ASSIGNING.format(symbol) if symbol in _ASSIGNING_OPERATORS else ""
+
+
+def _is_class(api: str) -> bool:
+    """Whether a name is that of a class in a plain namespace of a framework's, and none of the registry's."""
+    space, _, name = api.rpartition("::")
+    if is_registry(api) or not of_framework(api) or not name[:1].isupper():
+        return False
+    return re.fullmatch(r"(?:[a-z]\w*)(?:::[a-z]\w*)*", space) is not None
 
 
 def hides(construct: Construct) -> bool:
     """Whether an error may keep others from being said: a call that a statement ends with, and whose type is not asked
     for by ``auto``, keeps nothing back."""
-    if construct.kind not in ("function", "method") or construct.site is None:
+    if construct.kind not in CALLED or construct.site is None:
         return True
     lines = Source.lines(construct.site.path)[construct.site.line - 1 : construct.site.line + 20]
     if not lines:
@@ -159,8 +180,8 @@ def hides(construct: Construct) -> bool:
     return True
 
 
-def _replaced(text: str, name: str, kind: str) -> str:
-    if kind == "method":
+def _replaced(text: str, name: str, kind: ConstructKind) -> str:
+    if kind is ConstructKind.METHOD:
         return re.sub(rf"(\.|->)\s*{re.escape(name)}\s*(?=\()", r"\1MIGRATE_LENS_METHOD", text)
     return re.sub(rf"(?<![.\w>:])(?:::)?(?:\w+\s*::\s*)*{re.escape(name)}\s*(?=\()", "MIGRATE_LENS_FUNCTION", text)
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from migrate_lens.model.report import Finding, Library, Outcome, Runtime, Stage, StageResult
+from migrate_lens.model.report import BuildKind, Finding, Library, Outcome, Runtime, Stage, StageResult
 from migrate_lens.native import reuse
-from migrate_lens.native.compiler import CompilerCall, has_compiler, read_calls
-from migrate_lens.native.process import Ran, run_bounded
+from migrate_lens.native.compiler import CompilerCall, Limits, ShimOptions, has_compiler, read_calls
+from migrate_lens.native.process import Ran, memory_limit, run_bounded
 from migrate_lens.native.setup_errors import SetupError, read_errors, setup_findings
 from migrate_lens.native.shelf import Shelf
 from migrate_lens.native.summary import failure_line, went_under
@@ -62,8 +62,22 @@ class BuildRun:
         return self.result.outcome is Outcome.PASSED
 
 
-def build_library(library: Library, runtime: Runtime, python: Path, work: Path, *, timeout: float,
-                  shelf: Shelf | None = None) -> BuildRun:  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class _Building:
+    """A build that is about to start: what is built, under what, where."""
+
+    library: Library
+    runtime: Runtime
+    place: Workplace
+
+    def ended(self, outcome: Outcome, detail: str) -> BuildRun:
+        """A build that did not start."""
+        return BuildRun(_result(self.runtime, outcome, 0.0, detail), None, self.place.source)
+
+
+def build_library(
+    library: Library, runtime: Runtime, python: Path, work: Path, *, timeout: float, shelf: Shelf | None = None
+) -> BuildRun:
     """Builds a copy of ``library`` with its own setup under ``runtime``.
 
     Args:
@@ -74,71 +88,79 @@ def build_library(library: Library, runtime: Runtime, python: Path, work: Path, 
         timeout: seconds that the whole build may take.
         shelf: where builds are kept; an unchanged one is taken from there.
     """
-    if library.build is None or not library.build.native or library.build.kind == "jit":
-        reason = (
-            "compiled when it is imported" if library.build is not None and library.build.native else "nothing to build"
-        )
-        return BuildRun(StageResult(runtime, Stage.BUILD, PROBE, Outcome.SKIPPED, 0.0, reason), None)
+    if why := _nothing_to_build(library):
+        return BuildRun(_result(runtime, Outcome.SKIPPED, 0.0, why), None)
     place = prepare(library.root, work / f"build-{runtime}")
+    building = _Building(library, runtime, place)
     about = describe(python, place.root)
     basis = reuse.Basis.of(place, library, runtime, python, about) if shelf is not None else None
     objects = basis.objects(shelf, place) if basis is not None and shelf is not None else None
-    env = environment(place, runtime, python, about, objects=objects, limit=timeout)
+    options = ShimOptions(objects=objects, limits=Limits(timeout, memory_limit()))
+    env = environment(place, runtime, python, about, options)
     steps = commands(library, place, python, pip=about.pip)
-    detail = ""
     if not steps:
-        detail = f"{python} has no pip, and the library has no setup.py that could be run without it"
-    elif not has_compiler(env):
-        detail = "no C++ compiler: neither CXX nor g++, c++ or clang++ on PATH; install g++, or set CXX"
-    if detail:
-        return BuildRun(StageResult(runtime, Stage.BUILD, PROBE, Outcome.FAILED, 0.0, detail), None, place.source)
+        reason = f"{python} has no pip, and the library has no setup.py that could be run without it"
+        return building.ended(Outcome.FAILED, reason)
+    if not has_compiler(env):
+        reason = "no C++ compiler: neither CXX nor g++, c++ or clang++ on PATH; install g++, or set CXX"
+        return building.ended(Outcome.FAILED, reason)
 
     def build() -> Ran:
         return _run_all(steps, place, env, timeout)
 
     if shelf is None or basis is None:
-        return _finished(library, runtime, place, build())
-    return _kept_or_built(library, runtime, place, basis, shelf, build)
+        return _finished(building, build())
+    return _kept_or_built(building, basis, shelf, build)
 
 
-def _kept_or_built(library: Library, runtime: Runtime, place: Workplace, basis: reuse.Basis, shelf: Shelf,
-                   build: Callable[[], Ran]) -> BuildRun:  # fmt: skip
+def _nothing_to_build(library: Library) -> str:
+    """Why a library has no build of its own; empty if it has one."""
+    if library.build is None or not library.build.native:
+        return "nothing to build"
+    return "compiled when it is imported" if library.build.kind is BuildKind.JIT else ""
+
+
+def _kept_or_built(building: _Building, basis: reuse.Basis, shelf: Shelf, build: Callable[[], Ran]) -> BuildRun:
     """The kept build if nothing that it depends on has changed, else a new one, which is kept if it would be the same
     the next time."""
+    runtime, place = building.runtime, building.place
     start = time.monotonic()
     if (old := reuse.restore(shelf, basis, place)) is not None:
-        done = _finished(library, runtime, place, replace(old, seconds=time.monotonic() - start))
+        restored = _finished(building, replace(old, seconds=time.monotonic() - start))
         note = f"{runtime}: an earlier build was reused ({old.seconds:.0f} s when it was made); --no-cache builds anew"
-        return replace(done, notes=(*done.notes, note), key=basis.key)
+        return replace(restored, notes=(*restored.notes, note), key=basis.key)
     ran = build()
-    done = _finished(library, runtime, place, ran)
-    if not _lasting(done):
-        return done
-    why = reuse.keep(shelf, basis, place, ran)
-    notes = (f"{runtime}: the build is not kept for the next diagnosis: {why}",) if why else ()
-    return replace(done, notes=(*done.notes, *notes), key=basis.key)
+    built = _finished(building, ran)
+    if not _lasting(built):
+        return built
+    notes = built.notes
+    if why := reuse.keep(shelf, basis, place, ran):
+        notes = (*notes, f"{runtime}: the build is not kept for the next diagnosis: {why}")
+    return replace(built, notes=notes, key=basis.key)
 
 
-def _lasting(done: BuildRun) -> bool:
+def _lasting(built: BuildRun) -> bool:
     """Whether the next build would end the same way: it passed, or the sources or setup are the reason why not."""
-    if done.passed or done.result.outcome is not Outcome.FAILED or done.result.runtime is Runtime.TORCH:
-        return done.passed
-    failed = [call for call in done.compiles if call.returncode != 0]
-    own = all(not went_under(call) for call in failed)
-    return own and bool(failed or done.errors) and not any(error.root.kind in PASSING for error in done.errors)
+    if built.passed:
+        return True
+    if built.result.outcome is not Outcome.FAILED or built.result.runtime is Runtime.TORCH:
+        return False
+    failed = [call for call in built.compiles if call.returncode != 0]
+    if any(went_under(call) for call in failed) or any(error.root.kind in PASSING for error in built.errors):
+        return False
+    return bool(failed or built.errors)
 
 
 def commands(library: Library, place: Workplace, python: Path, *, pip: bool) -> list[list[str]]:
     """The command lines that build the copy, in order; none if there is no way to."""
-    has_setup = (place.source / "setup.py").is_file()
-    if library.build is not None and library.build.kind == "cmake":
+    if library.build is not None and library.build.kind is BuildKind.CMAKE:
         return _cmake(place, python, library.build.file.parent.relative_to(library.root))
     if pip:
         options = "--no-build-isolation --no-deps --no-index --no-cache-dir --no-compile --no-input"
         quiet = "--disable-pip-version-check --no-warn-script-location"
         pip_install = [str(python), "-m", "pip", "install", ".", *options.split(), *quiet.split()]
         return [[*pip_install, "--target", str(place.target)]]
-    if has_setup:
+    if (place.source / "setup.py").is_file():
         return [[str(python), "setup.py", "build", "--build-lib", str(place.target)]]
     return []
 
@@ -168,38 +190,55 @@ def _run_all(steps: list[list[str]], place: Workplace, env: dict[str, str], time
     ran = Ran(0, "", 0.0)
     for step in steps:
         if prefix.exists():
-            env["CMAKE_PREFIX_PATH"] = os.pathsep.join(filter(None, [prefix.read_text(), env.get("CMAKE_PREFIX_PATH")]))
+            folders = [prefix.read_text(), env.get("CMAKE_PREFIX_PATH")]
+            env["CMAKE_PREFIX_PATH"] = os.pathsep.join(filter(None, folders))
             prefix.unlink()
         ran = run_bounded(step, cwd=place.source, env=env, timeout=max(1.0, timeout - seconds))
         seconds += ran.seconds
         output.append(ran.output)
-        if not ran.ok and (FIND_TORCH not in step or ran.timed_out):  # CMake itself says at which line it misses torch
+        goes_on = FIND_TORCH in step and not ran.timed_out  # CMake itself says at which line it misses torch
+        if not ran.ok and not goes_on:
             break
     return Ran(ran.returncode, "".join(output), seconds, ran.timed_out)
 
 
-def _finished(library: Library, runtime: Runtime, place: Workplace, ran: Ran) -> BuildRun:
+def _finished(building: _Building, ran: Ran) -> BuildRun:
+    """What a build that ran left behind."""
+    runtime, place = building.runtime, building.place
     calls, errors = read_calls(place.calls), read_errors(place.errors)
     shutil.rmtree(place.tmp, ignore_errors=True)
-    if ran.timed_out:
-        outcome, detail = Outcome.TIMED_OUT, f"the build did not end within {ran.seconds:.0f} s and was stopped"
-    elif ran.ok:
-        outcome, detail = Outcome.PASSED, f"{sum(call.compiles for call in calls)} units compiled"
-    else:
-        crashed = ran.returncode is not None and ran.returncode < 0
-        outcome = Outcome.CRASHED if crashed else Outcome.FAILED
-        detail = failure_line(place.source, calls, errors, ran)
-    result = StageResult(runtime, Stage.BUILD, PROBE, outcome, ran.seconds, detail)
-    paddle = runtime is not Runtime.TORCH and outcome is not Outcome.PASSED
+    outcome = _outcome(ran)
+    match outcome:
+        case Outcome.TIMED_OUT:
+            detail = f"the build did not end within {ran.seconds:.0f} s and was stopped"
+        case Outcome.PASSED:
+            detail = f"{sum(call.compiles for call in calls)} units compiled"
+        case _:
+            detail = failure_line(place.source, calls, errors, ran)
+    passed = outcome is Outcome.PASSED
+    judged = runtime is not Runtime.TORCH and not passed
     return BuildRun(
-        result=result,
-        target=place.target if outcome is Outcome.PASSED else None,
+        result=_result(runtime, outcome, ran.seconds, detail),
+        target=place.target if passed else None,
         source=place.source,
-        findings=setup_findings(errors, calls, place.source, library) if paddle else (),
+        findings=setup_findings(errors, calls, place.source) if judged else (),
         compiles=calls,
         errors=errors,
         notes=_notes(runtime, outcome, calls),
     )
+
+
+def _outcome(ran: Ran) -> Outcome:
+    if ran.timed_out:
+        return Outcome.TIMED_OUT
+    if ran.ok:
+        return Outcome.PASSED
+    crashed = ran.returncode is not None and ran.returncode < 0
+    return Outcome.CRASHED if crashed else Outcome.FAILED
+
+
+def _result(runtime: Runtime, outcome: Outcome, seconds: float, detail: str) -> StageResult:
+    return StageResult(runtime, Stage.BUILD, PROBE, outcome, seconds, detail)
 
 
 def _notes(runtime: Runtime, outcome: Outcome, calls: tuple[CompilerCall, ...]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from migrate_lens.native import shim
@@ -83,16 +83,50 @@ class CompilerCall:
         return self.name in ("nvcc", "hipcc")
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one compiler call may take: seconds and bytes; 0 is no limit."""
+
+    seconds: float = 0
+    memory: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectStore:
+    """Where objects are kept between builds.
+
+    Attributes:
+        folder: the shelf that holds them.
+        fresh: nothing is taken from it, only put.
+        place: the private folder of this build, which does not count when two calls are compared.
+        basis: stands for all that each object depends on beside its own call.
+    """
+
+    folder: Path
+    fresh: bool
+    place: Path
+    basis: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShimOptions:
+    """What a shim does beside recording a call.
+
+    Attributes:
+        extra: arguments that a compiler, by its name, gets behind its own.
+        dry: nothing is compiled, outputs are only touched.
+        objects: where objects are kept; None keeps none.
+        limits: what one call may take.
+    """
+
+    extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    dry: bool = False
+    objects: ObjectStore | None = None
+    limits: Limits = Limits()
+
+
 def install_shims(
-    folder: Path,
-    records: Path,
-    environ: Mapping[str, str],
-    known: Iterable[str],
-    *,
-    extra: Mapping[str, Sequence[str]] | None = None,
-    dry: bool = False,
-    objects: Mapping[str, object] | None = None,
-    limits: tuple[float, int] = (0, 0),
+    folder: Path, records: Path, environ: Mapping[str, str], known: Iterable[str], options: ShimOptions | None = None
 ) -> dict[str, str]:
     """Puts a shim in ``folder`` for each compiler that ``environ`` reaches, and returns the variables that lead there.
 
@@ -101,28 +135,31 @@ def install_shims(
         records: where each call leaves its record.
         environ: the environment of the build.
         known: command lines that the interpreter was built with (``CC``, ``CXX``, ``LDSHARED``).
-        extra: arguments that a compiler, by its name, gets behind its own.
-        dry: nothing is compiled, outputs are only touched.
-        objects: where objects are kept and what they depend on, as ``shim`` reads it; None keeps none.
-        limits: seconds and bytes that one call may take; 0 is no limit.
+        options: what the shims do beside recording.
     """
     folder.mkdir(parents=True, exist_ok=True)
     records.mkdir(parents=True, exist_ok=True)
     path = environ.get("PATH", os.defpath)
-    commands: dict[str, list[str]] = {}
-    for name in COMPILERS:
-        if found := shutil.which(name, path=path):
-            commands[name] = [found]
-    for line in known:
-        word = _words(line)[:1]
-        if word and os.sep not in word[0] and word[0] not in WRAPPERS and (found := shutil.which(word[0], path=path)):
-            commands.setdefault(word[0], [found])
+    commands = _commands(known, path)
     variables = _redirected(environ, folder, path, commands)
-    config: dict[str, object] = {"records": str(records), "commands": commands, "extra": dict(extra or {}), "dry": dry}
-    config |= {"objects": objects, "limits": limits}
-    _write(folder, config)
+    _write(folder, records, commands, options or ShimOptions())
     variables["PATH"] = os.pathsep.join([str(folder), path])
     return variables
+
+
+def _commands(known: Iterable[str], path: str) -> dict[str, list[str]]:
+    """The real command behind each compiler's name: the usual ones, and those that an interpreter was built with."""
+    commands: dict[str, list[str]] = {}
+    for name in COMPILERS:
+        if program := shutil.which(name, path=path):
+            commands[name] = [program]
+    for line in known:
+        name = next(iter(_words(line)), "")
+        if not name or os.sep in name or name in WRAPPERS:
+            continue
+        if program := shutil.which(name, path=path):
+            commands.setdefault(name, [program])
+    return commands
 
 
 def has_compiler(environ: Mapping[str, str]) -> bool:
@@ -137,11 +174,11 @@ def _redirected(environ: Mapping[str, str], folder: Path, path: str, commands: d
     for variable in ("CC", "CXX", "PYTORCH_NVCC", "CUDACXX"):
         words = _words(environ.get(variable, ""))
         front = 1 if words and Path(words[0]).name in WRAPPERS else 0
-        found = shutil.which(words[front], path=path) if len(words) > front else None
-        if found is None:
+        program = shutil.which(words[front], path=path) if len(words) > front else None
+        if program is None:
             continue
         name = Path(words[front]).name
-        commands[name] = [*words[:front], found]
+        commands[name] = [*words[:front], program]
         variables[variable] = shlex.join([str(folder / name), *words[front + 1 :]])
     return variables
 
@@ -153,11 +190,18 @@ def _words(line: str) -> list[str]:
         return line.split()
 
 
-def _write(folder: Path, config: Mapping[str, object]) -> None:
+def _write(folder: Path, records: Path, commands: Mapping[str, list[str]], options: ShimOptions) -> None:
+    """Writes a script for each command, and the one file that tells ``shim`` all about them."""
+    config = {
+        "records": str(records),
+        "commands": commands,
+        "extra": {name: list(arguments) for name, arguments in options.extra.items()},
+        "dry": options.dry,
+        "objects": asdict(options.objects) if options.objects is not None else None,
+        "limits": [options.limits.seconds, options.limits.memory],
+    }
     file = folder / "shims.json"
-    file.write_text(json.dumps(config), encoding="utf-8")
-    commands = config["commands"]
-    assert isinstance(commands, dict)
+    file.write_text(json.dumps(config, default=str), encoding="utf-8")
     for name in commands:
         line = shlex.join([sys.executable, "-I", "-S", shim.__file__, str(file), name])
         script = folder / name

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from migrate_lens.cpp.naming import (
     documented,
@@ -24,7 +26,35 @@ from migrate_lens.native.torch_headers import Known
 
 _CHAIN = re.compile(r"(?:::)?[A-Za-z_]\w*(?:\s*::\s*~?[A-Za-z_]\w*)*")
 _REGISTRY_FILES = ("torch/library.h", "core/ivalue.h", "torch/custom_class.h", "torch/custom_class_detail.h")
+LONGEST_CALL = 2000  # lines of a macro's arguments
+SCHEMA_TYPE = "schema type "  # what stands in front of a type that an operator takes or gives
 _PREPROCESSOR_NAME = re.compile(r"\b[A-Z_][A-Z0-9_]{3,}\b")
+
+
+class ConstructKind(StrEnum):
+    """What sort of thing a construct is; the values of the fact ``construct_kind`` for C++."""
+
+    FUNCTION = "function"
+    METHOD = "method"
+    MACRO = "macro"
+    HEADER = "header"
+    TYPE = "type"
+    OPERATOR = "operator"
+    REGISTRY = "registry"  # what stands in or around TORCH_LIBRARY
+    STANDARD = "standard"  # a name of the standard library's
+    CONFLICT = "conflict"  # a name that the library and Paddle's headers both declare
+    LANGUAGE = "language"  # what a newer language standard would bring
+    OWN = "own"  # a symbol of the library's
+    INIT = "init"  # the function that a module starts with
+    LIBRARY = "library"  # a shared library
+    NAMING = "naming"  # a module under another name than it was built
+
+
+class NamedConstruct(NamedTuple):
+    """What an error is about: a name as torch documents it, and what sort of thing it names."""
+
+    api: str
+    kind: ConstructKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +63,7 @@ class Construct:
 
     Attributes:
         api: the name that goes into the title of an issue.
-        kind: ``function method macro header type operator registry namespace standard``.
+        kind: what sort of thing it is.
         site: where in the library; None if only a framework's own header was named.
         message: what the compiler said.
         folded: how many later errors follow from it.
@@ -41,7 +71,7 @@ class Construct:
     """
 
     api: str
-    kind: str
+    kind: ConstructKind
     site: Location | None
     message: str
     folded: int = 0
@@ -80,21 +110,41 @@ def collect(diagnostics: Sequence[Diagnostic], known: Known, *, alone: bool = Tr
     construct before it. If nothing in the unit names anything of torch's, the first error stands for itself, unless
     ``alone`` forbids it.
     """
-    named = [(diagnostic, name(diagnostic, known)) for diagnostic in diagnostics]
-    macros = [d.site for d, found in named if found and found[1] == "macro" and d.kind is not Kind.UNDEFINED_MACRO]
-    spans = [_span(site) for site in macros]
-    primary = [(d, found) for d, found in named if found is not None and not _inside_dispatch(d, found, spans)]
+    named = [Named(diagnostic, about) for diagnostic in diagnostics if (about := name(diagnostic, known)) is not None]
+    bodies = [_arguments(error.diagnostic.site) for error in named if error.lacks_macro]
+    primary = [error for error in named if not _inside(error.diagnostic, bodies)]
     if not primary and alone:
-        primary = [(d, _itself(d)) for d in diagnostics if d.kind is not Kind.UNDEFINED_MACRO][:1]
-    strict = {d.site for d, found in primary if d.kind not in (Kind.CONVERSION, Kind.CALL, Kind.OTHER)}
-    vague = (Kind.CONVERSION, Kind.OTHER)
-    kept = [(d, found) for d, found in primary if d.kind not in vague or not _same_line(d.site, strict)]
+        errors = (diagnostic for diagnostic in diagnostics if diagnostic.kind is not Kind.UNDEFINED_MACRO)
+        primary = [Named(diagnostic, _itself(diagnostic)) for diagnostic in errors][:1]
+    kept = _without_echoes(primary)
     return _unique(kept, folded=len(diagnostics) - len(kept))
 
 
-def _unique(found: Iterable[tuple[Diagnostic, tuple[str, str]]], folded: int) -> tuple[Construct, ...]:
+class Named(NamedTuple):
+    """An error that names something, and what it names."""
+
+    diagnostic: Diagnostic
+    about: NamedConstruct
+
+    @property
+    def lacks_macro(self) -> bool:
+        """Whether a macro is called that is not there; one that an ``#if`` asks for has no arguments."""
+        return self.about.kind is ConstructKind.MACRO and self.diagnostic.kind is not Kind.UNDEFINED_MACRO
+
+
+def _without_echoes(errors: Sequence[Named]) -> list[Named]:
+    """The errors without those of a vague kind that stand on one line with an error that says more."""
+    loose = (Kind.CONVERSION, Kind.CALL, Kind.OTHER)
+    firm = {error.diagnostic.site for error in errors if error.diagnostic.kind not in loose}
+    vague = (Kind.CONVERSION, Kind.OTHER)
+    return [
+        error for error in errors if error.diagnostic.kind not in vague or not _same_line(error.diagnostic.site, firm)
+    ]
+
+
+def _unique(errors: Iterable[Named], folded: int) -> tuple[Construct, ...]:
     constructs: dict[tuple[str, Location | None], Construct] = {}
-    for diagnostic, (api, kind) in found:
+    for diagnostic, (api, kind) in errors:
         directive = diagnostic.kind is Kind.UNDEFINED_MACRO
         place = diagnostic.site
         made = Construct(api, kind, place, diagnostic.message, 0 if constructs else folded, directive)
@@ -108,16 +158,16 @@ def _same_line(site: Location | None, sites: Iterable[Location | None]) -> bool:
     return site is not None and any(other and (other.path, other.line) == (site.path, site.line) for other in sites)
 
 
-def _itself(diagnostic: Diagnostic) -> tuple[str, str]:
+def _itself(diagnostic: Diagnostic) -> NamedConstruct:
     """The nearest name of torch's on the line, for an error that names none."""
-    return _near(diagnostic) or diagnostic.name or diagnostic.message, "type"
+    return NamedConstruct(_near(diagnostic) or diagnostic.name or diagnostic.message, ConstructKind.TYPE)
 
 
-def name(diagnostic: Diagnostic, known: Known) -> tuple[str, str] | None:
+def name(diagnostic: Diagnostic, known: Known) -> NamedConstruct | None:
     """The construct's name and kind, None if the error names nothing of torch's."""
     match diagnostic.kind:
         case Kind.HEADER:
-            return _registry_or(diagnostic.name, "header")
+            return _registry_or(diagnostic.name, ConstructKind.HEADER)
         case Kind.UNDECLARED:
             return _undeclared(diagnostic, known)
         case Kind.MEMBER:
@@ -129,29 +179,50 @@ def name(diagnostic: Diagnostic, known: Known) -> tuple[str, str] | None:
         case Kind.CONVERSION | Kind.OTHER:
             return _conversion(diagnostic)
         case Kind.ABSTRACT:
-            owner = plain_type(diagnostic.name)
-            return _registry_or(documented(owner), "type") if of_framework(owner) else None
+            return _incomplete(diagnostic)
         case Kind.CONFLICT:
             return _conflict(diagnostic)
-        case Kind.DIRECTIVE:
-            return _directive(diagnostic, known)
-        case Kind.UNDEFINED_MACRO:
-            return _macro(diagnostic.name, known)
-        case Kind.SYNTAX:
-            return _macro(_word_before(diagnostic.site), known) if diagnostic.at == diagnostic.site else None
+        case Kind.DIRECTIVE | Kind.UNDEFINED_MACRO | Kind.SYNTAX:
+            return _not_expanded(diagnostic, known)
         case Kind.COMPILER | Kind.LINK_LIBRARY | Kind.LINK_SYMBOL:
             return None
 
 
-def _registry_or(api: str, kind: str) -> tuple[str, str]:
-    return api, "registry" if is_registry(api) else kind
+def _registry_or(api: str, kind: ConstructKind) -> NamedConstruct:
+    return NamedConstruct(api, ConstructKind.REGISTRY if is_registry(api) else kind)
 
 
-def _macro(word: str, known: Known) -> tuple[str, str] | None:
-    return _registry_or(word, "macro") if word and looks_like_macro(word) and known.macro(word) else None
+def _macro(word: str, known: Known) -> NamedConstruct | None:
+    if not word or not looks_like_macro(word) or not known.macro(word):
+        return None
+    return _registry_or(word, ConstructKind.MACRO)
 
 
-def _undeclared(diagnostic: Diagnostic, known: Known) -> tuple[str, str] | None:
+def _not_expanded(diagnostic: Diagnostic, known: Known) -> NamedConstruct | None:
+    """The macro behind an ``#if``, an ``#error``, or a parenthesis that the parser trips over."""
+    if diagnostic.kind is Kind.DIRECTIVE:
+        return _directive(diagnostic, known)
+    if diagnostic.kind is Kind.UNDEFINED_MACRO:
+        return _macro(diagnostic.name, known)
+    return _macro(_word_before(diagnostic.site), known) if diagnostic.at == diagnostic.site else None
+
+
+def _incomplete(diagnostic: Diagnostic) -> NamedConstruct | None:
+    declared = plain_type(diagnostic.name)
+    return _registry_or(documented(declared), ConstructKind.TYPE) if of_framework(declared) else None
+
+
+def _function_or_type(word: str) -> ConstructKind:
+    """Functions of torch's begin with a small letter."""
+    return ConstructKind.FUNCTION if word[:1].islower() else ConstructKind.TYPE
+
+
+def member_of(owner: str) -> ConstructKind:
+    """What is called is a method if it belongs to a class, a function if to a namespace."""
+    return ConstructKind.METHOD if owner.rpartition("::")[2][:1].isupper() else ConstructKind.FUNCTION
+
+
+def _undeclared(diagnostic: Diagnostic, known: Known) -> NamedConstruct | None:
     spelled = f"{plain_type(diagnostic.owner)}::{diagnostic.name}" if diagnostic.owner else diagnostic.name
     if "::" not in spelled:
         return _macro(spelled, known) or _unqualified(diagnostic, spelled, known)
@@ -159,17 +230,17 @@ def _undeclared(diagnostic: Diagnostic, known: Known) -> tuple[str, str] | None:
         spelled = _extended(spelled, diagnostic.site)
     if spelled.startswith("std::"):
         # A type that has no such member is what a failed overload leaves behind, not a name that is missing.
-        return None if re.match(r"(?:class|struct) ", diagnostic.owner) else (spelled, "standard")
+        behind_overload = re.match(r"(?:class|struct) ", diagnostic.owner) is not None
+        return None if behind_overload else NamedConstruct(spelled, ConstructKind.STANDARD)
     if not of_framework(spelled):
         return None
     api = documented(spelled)
     last = api.rpartition("::")[2]
     called = re.search(rf"\b{re.escape(last)}\s*(?:<[^;(]*>)?\s*\(", Source.line(diagnostic.site)) is not None
-    kind = "function" if called and last[:1].islower() else "type"
-    return _registry_or(api, kind)
+    return _registry_or(api, _function_or_type(last) if called else ConstructKind.TYPE)
 
 
-def _unqualified(diagnostic: Diagnostic, word: str, known: Known) -> tuple[str, str] | None:
+def _unqualified(diagnostic: Diagnostic, word: str, known: Known) -> NamedConstruct | None:
     """A plain name is torch's if the file opened a namespace of torch's and torch declares it."""
     if diagnostic.site is None:
         return None
@@ -177,7 +248,7 @@ def _unqualified(diagnostic: Diagnostic, word: str, known: Known) -> tuple[str, 
     if not re.search(r"\busing\s+namespace\s+(?:at|torch|c10)\s*;|\bnamespace\s+(?:at|torch|c10)\s*\{", text):
         return None
     api = known.qualified(word)
-    return _registry_or(api, "function" if word[:1].islower() else "type") if api else None
+    return _registry_or(api, _function_or_type(word)) if api else None
 
 
 def _extended(spelled: str, site: Location | None) -> str:
@@ -200,14 +271,14 @@ def _extended(spelled: str, site: Location | None) -> str:
     return spelled
 
 
-def _member(diagnostic: Diagnostic) -> tuple[str, str] | None:
+def _member(diagnostic: Diagnostic) -> NamedConstruct | None:
     owner = plain_type(diagnostic.owner)
     if not of_framework(owner):
         return None
-    return _registry_or(documented(f"{owner}::{diagnostic.name}"), "method")
+    return _registry_or(documented(f"{owner}::{diagnostic.name}"), ConstructKind.METHOD)
 
 
-def _call(diagnostic: Diagnostic) -> tuple[str, str] | None:
+def _call(diagnostic: Diagnostic) -> NamedConstruct | None:
     if schema := _schema_construct(diagnostic):
         return schema
     base, arguments = function_name(diagnostic.name)
@@ -219,7 +290,7 @@ def _call(diagnostic: Diagnostic) -> tuple[str, str] | None:
         api = "torch::Library::def(schema, tags)"
     elif owner.rpartition("::")[2] == last:  # a constructor
         api = f"{owner}({_short(arguments)})"
-    return _registry_or(api, "method" if owner.rpartition("::")[2][:1].isupper() else "function")
+    return _registry_or(api, member_of(owner))
 
 
 def _short(arguments: str) -> str:
@@ -227,14 +298,16 @@ def _short(arguments: str) -> str:
     return re.sub(r"\b(?:const|class|struct) |&|\s+$", "", text)
 
 
-def _schema_construct(diagnostic: Diagnostic) -> tuple[str, str] | None:
+def _schema_construct(diagnostic: Diagnostic) -> NamedConstruct | None:
     """An error inside the registry's own templates is about the type that an operator takes or gives."""
     if diagnostic.at is None or diagnostic.at == diagnostic.site or not is_registry_file(diagnostic.at.path):
         return None
     given = re.search(r"IValue::IValue\((.*)\)$", diagnostic.name)
     taken = re.search(r"\[with (?:[^;\]]*; )*T = ([^;]+?)(?:;|\]$)", diagnostic.instantiation)
-    spelled = given[1] if given else taken[1] if taken else ""
-    return (f"schema type {schema_type(spelled)}", "registry") if spelled else None
+    passed = given or taken
+    if passed is None or not passed[1]:
+        return None
+    return NamedConstruct(f"{SCHEMA_TYPE}{schema_type(passed[1])}", ConstructKind.REGISTRY)
 
 
 def is_registry_file(path: Path) -> bool:
@@ -242,16 +315,16 @@ def is_registry_file(path: Path) -> bool:
     return "/".join(path.parts[-2:]) in _REGISTRY_FILES
 
 
-def _operator(diagnostic: Diagnostic) -> tuple[str, str] | None:
+def _operator(diagnostic: Diagnostic) -> NamedConstruct | None:
     types = [plain_type(part) for part in re.findall(r"'([^']+)'", diagnostic.owner)]
     ours = [documented(kind) for kind in types if of_framework(kind)]
     if not ours:
         return None
     symbol = diagnostic.name.removeprefix("operator") or "?"
-    return _registry_or(f"{ours[0]}::operator{symbol}", "operator")
+    return _registry_or(f"{ours[0]}::operator{symbol}", ConstructKind.OPERATOR)
 
 
-def _conversion(diagnostic: Diagnostic) -> tuple[str, str] | None:
+def _conversion(diagnostic: Diagnostic) -> NamedConstruct | None:
     """Types that differ: the function whose argument it is, else the call at that place, else the type itself."""
     if schema := _schema_construct(diagnostic):
         return schema
@@ -259,13 +332,12 @@ def _conversion(diagnostic: Diagnostic) -> tuple[str, str] | None:
         if match := re.search(r"(?:initializing argument \d+ of|in call to) ['‘](.+)['’]", note):
             api = documented(function_name(match[1])[0])
             if of_framework(api):
-                return _registry_or(api, "function")
+                return _registry_or(api, ConstructKind.FUNCTION)
     if not mentions_framework(diagnostic.message):
         return None
-    near = _near(diagnostic)
     types = [plain_type(part) for part in re.findall(r"'([^']+)'", diagnostic.message)]
-    api = near or next((documented(kind) for kind in types if of_framework(kind)), "")
-    return _registry_or(api, "type") if api else None
+    api = _near(diagnostic) or next((documented(kind) for kind in types if of_framework(kind)), "")
+    return _registry_or(api, ConstructKind.TYPE) if api else None
 
 
 def _near(diagnostic: Diagnostic) -> str:
@@ -278,18 +350,18 @@ def _near(diagnostic: Diagnostic) -> str:
     return documented(min(names, key=lambda match: abs(match.start() + 1 - site.column))[0])
 
 
-def _conflict(diagnostic: Diagnostic) -> tuple[str, str] | None:
+def _conflict(diagnostic: Diagnostic) -> NamedConstruct | None:
     """A name of the library's that Paddle's headers declare too."""
     spelled = function_name(diagnostic.name)[0]
-    return (documented(spelled), "conflict") if spelled else None
+    return NamedConstruct(documented(spelled), ConstructKind.CONFLICT) if spelled else None
 
 
-def _directive(diagnostic: Diagnostic, known: Known) -> tuple[str, str] | None:
+def _directive(diagnostic: Diagnostic, known: Known) -> NamedConstruct | None:
     """An ``#error`` is about the macros that its ``#if`` asks for and that only torch defines."""
     for condition in _conditions(diagnostic.site):
         for word in _PREPROCESSOR_NAME.findall(condition):
-            if found := _macro(word, known):
-                return found
+            if macro := _macro(word, known):
+                return macro
     return None
 
 
@@ -317,27 +389,37 @@ def _word_before(site: Location | None) -> str:
     return match[1] if match else ""
 
 
-def _span(site: Location | None) -> tuple[Path, int, int] | None:
-    """First and last line of the arguments of a macro that is called at ``site``."""
+class Span(NamedTuple):
+    """Lines of a file, from the first to the last."""
+
+    path: Path
+    first: int
+    last: int
+
+    def covers(self, site: Location) -> bool:
+        """Whether a place is among the lines."""
+        return self.path == site.path and self.first <= site.line <= self.last
+
+
+def _arguments(site: Location | None) -> Span | None:
+    """The lines of the arguments of a macro that is called at ``site``."""
     if site is None:
         return None
     lines = Source.lines(site.path)
-    depth, first = 0, True
-    for number in range(site.line, min(len(lines), site.line + 2000) + 1):
+    depth = 0
+    for number in range(site.line, min(len(lines), site.line + LONGEST_CALL) + 1):
         text = lines[number - 1]
-        for letter in text[site.column - 1 :] if first else text:
+        if number == site.line:
+            text = text[site.column - 1 :]
+        for letter in text:
             depth += {"(": 1, ")": -1}.get(letter, 0)
             if depth == 0 and letter == ")":
-                return site.path, site.line, number
-        first = False
-    return site.path, site.line, site.line
+                return Span(site.path, site.line, number)
+    return Span(site.path, site.line, site.line)
 
 
-def _inside_dispatch(
-    diagnostic: Diagnostic, found: tuple[str, str], spans: Sequence[tuple[Path, int, int] | None]
-) -> bool:
-    """Whether an error of the loose kinds lies in the body that a missing macro would have set the scene for."""
+def _inside(diagnostic: Diagnostic, bodies: Iterable[Span | None]) -> bool:
+    """Whether an error of the loose kinds lies in a body that a missing macro would have set the scene for."""
     if diagnostic.kind not in (Kind.CALL, Kind.CONVERSION, Kind.OTHER, Kind.OPERATOR) or diagnostic.site is None:
         return False
-    site = diagnostic.site
-    return any(span and span[0] == site.path and span[1] <= site.line <= span[2] for span in spans)
+    return any(body is not None and body.covers(diagnostic.site) for body in bodies)

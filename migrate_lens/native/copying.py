@@ -74,10 +74,10 @@ def _ordinary(path: Path) -> bool:
 
 
 def _links(folder: Path) -> list[Path]:
-    found = []
+    links = []
     for here, folders, files in os.walk(folder):
-        found += [path for name in (*folders, *files) if (path := Path(here, name)).is_symlink()]
-    return found
+        links += [path for name in (*folders, *files) if (path := Path(here, name)).is_symlink()]
+    return links
 
 
 def _mend(copy: Path, original: Path) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 
 class Kind(StrEnum):
@@ -177,8 +178,8 @@ def parse(text: str, cwd: Path, own: Callable[[Path], bool]) -> tuple[Diagnostic
         cwd: the folder it ran in.
         own: whether a path belongs to the library.
     """
-    found = (_finish(draft, own) for draft in _drafts(text.splitlines(), cwd))
-    return tuple(diagnostic for diagnostic in found if diagnostic is not None)
+    diagnostics = (_finish(draft, own) for draft in _drafts(text.splitlines(), cwd))
+    return tuple(diagnostic for diagnostic in diagnostics if diagnostic is not None)
 
 
 class _Reader:
@@ -186,7 +187,7 @@ class _Reader:
 
     def __init__(self, cwd: Path) -> None:
         self.cwd = cwd
-        self.done: list[_Draft] = []
+        self.drafts: list[_Draft] = []
         self.current: _Draft | None = None
         self.includes: list[Location] = []
         self.waiting: list[Location] = []
@@ -221,7 +222,7 @@ class _Reader:
         self.waiting, self.instantiation = [], ""
 
     def _begin(self, draft: _Draft) -> None:
-        self.done.append(draft)
+        self.drafts.append(draft)
         self.current = draft
 
 
@@ -229,7 +230,7 @@ def _drafts(lines: Iterable[str], cwd: Path) -> list[_Draft]:
     reader = _Reader(cwd)
     for line in lines:
         reader.line(line)
-    return reader.done
+    return reader.drafts
 
 
 def _unplaced(line: str) -> _Draft | None:
@@ -267,27 +268,46 @@ def _edg_location(match: re.Match[str], draft: _Draft, cwd: Path) -> Location:
 
 
 def _finish(draft: _Draft, own: Callable[[Path], bool]) -> Diagnostic | None:
-    kind, name, owner = classify(draft.message)
-    if draft.level == "warning" and kind not in (Kind.UNDEFINED_MACRO, Kind.HEADER):
+    subject = classify(draft.message)
+    if draft.level == "warning" and subject.kind not in (Kind.UNDEFINED_MACRO, Kind.HEADER):
         return None
     places = [place for place in (draft.at, *draft.chain) if place is not None]
     site = next((place for place in places if own(place.path)), None)
     return Diagnostic(
-        kind, name, owner, draft.message, draft.at, site, tuple(draft.macros), tuple(draft.notes), draft.instantiation
+        kind=subject.kind,
+        name=subject.name,
+        owner=subject.owner,
+        message=draft.message,
+        at=draft.at,
+        site=site,
+        macros=tuple(draft.macros),
+        notes=tuple(draft.notes),
+        instantiation=draft.instantiation,
     )
 
 
-def classify(message: str) -> tuple[Kind, str, str]:
-    """Kind, name and owner that a message is about."""
+class Subject(NamedTuple):
+    """What a message is about, as ``Diagnostic`` has it."""
+
+    kind: Kind
+    name: str = ""
+    owner: str = ""
+
+
+def classify(message: str) -> Subject:
+    """What a message is about."""
     message = message.replace("‘", "'").replace("’", "'")
     for kind, pattern in _COMPILED:
         if match := pattern.match(message):
             groups = match.groupdict()
-            return kind, (groups.get("name") or "").strip(), (groups.get("owner") or "").strip()
-    return Kind.OTHER, "", ""
+            return Subject(kind, (groups.get("name") or "").strip(), (groups.get("owner") or "").strip())
+    return Subject(Kind.OTHER)
 
 
 def relocated(diagnostic: Diagnostic, move: Callable[[Path], Path]) -> Diagnostic:
     """The same diagnostic with its places moved from a copy back to the original."""
-    at, site = (replace(place, path=move(place.path)) if place else None for place in (diagnostic.at, diagnostic.site))
-    return replace(diagnostic, at=at, site=site)
+
+    def moved(place: Location | None) -> Location | None:
+        return replace(place, path=move(place.path)) if place is not None else None
+
+    return replace(diagnostic, at=moved(diagnostic.at), site=moved(diagnostic.site))

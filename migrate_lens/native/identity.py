@@ -23,6 +23,10 @@ PASSING = frozenset(
 )
 
 
+# What marks a distribution in a folder of an interpreter's path.
+INSTALLED = (".dist-info", ".egg-info", ".pth", ".egg-link")
+
+
 def digest(parts: Iterable[str | bytes]) -> str:
     """One digest of several values; where one ends and the next begins counts."""
     whole = hashlib.blake2b(digest_size=20)
@@ -38,12 +42,13 @@ def tree_digests(root: Path) -> dict[str, str]:
     A link counts by what it points at and by the file that is there. A link to a folder outside has no digest, ``""``:
     nothing is known of what it leads to.
     """
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for here, folders, files in os.walk(root):
-        for name in (*files, *(name for name in folders if os.path.islink(os.path.join(here, name)))):
+        links = [name for name in folders if os.path.islink(os.path.join(here, name))]
+        for name in (*files, *links):
             path = Path(here, name)
-            found[str(path.relative_to(root))] = file_digest(path, root)
-    return found
+            digests[str(path.relative_to(root))] = file_digest(path, root)
+    return digests
 
 
 def file_digest(path: Path, root: Path) -> str:
@@ -65,8 +70,8 @@ def folder_stamp(root: Path) -> str:
 
 def _stamps(folder: str) -> Iterator[str]:
     try:
-        with os.scandir(folder) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
+        with os.scandir(folder) as listing:
+            entries = sorted(listing, key=lambda entry: entry.name)
     except OSError:
         return
     for entry in entries:
@@ -92,8 +97,8 @@ def compilers(env: Mapping[str, str]) -> str:
     """The compilers and build tools that a build would find on PATH or in its variables."""
     names = [*COMPILERS, "ld", "as", "ninja", "make", *(env.get(name, "") for name in ("CC", "CXX", "CUDACXX"))]
     path = env.get("PATH", os.defpath)
-    found = [shutil.which(name.split()[0], path=path) if name.strip() else None for name in names]
-    return json.dumps([file_stamp(each) if each else "" for each in found])
+    programs = [shutil.which(name.split()[0], path=path) if name.strip() else None for name in names]
+    return json.dumps([file_stamp(program) if program else "" for program in programs])
 
 
 def variables(env: Mapping[str, str]) -> str:
@@ -103,14 +108,14 @@ def variables(env: Mapping[str, str]) -> str:
 
 def distributions(search: Sequence[str]) -> str:
     """What is installed in the folders of an interpreter's path: distributions by name and version."""
-    found = []
+    distributions = []
     for folder in search:
         try:
             names = os.listdir(folder) if folder else []
         except OSError:
             continue
-        found += sorted(name for name in names if name.endswith((".dist-info", ".egg-info", ".pth", ".egg-link")))
-    return json.dumps(found)
+        distributions += sorted(name for name in names if name.endswith(INSTALLED))
+    return json.dumps(distributions)
 
 
 def program() -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from migrate_lens.cpp.naming import (
     documented,
@@ -18,6 +20,7 @@ from migrate_lens.cpp.naming import (
 )
 from migrate_lens.model.report import Fact, Finding, Key, Library, Site, Stage, Symptom
 from migrate_lens.native import shared_objects, standins
+from migrate_lens.native.constructs import SCHEMA_TYPE, ConstructKind, member_of
 from migrate_lens.native.offered import Presence
 
 _SYMBOL = re.compile(r"undefined symbol: (?P<symbol>[\w.$@]+)")
@@ -30,8 +33,7 @@ _LIMIT = 200
 
 def link_finding(message: str, library: Library, target: Path | None) -> Finding | None:
     """The construct that an import's message is about; None if the message is not about linking or loading."""
-    found = link_findings(message, library, target)
-    return found[0] if found else None
+    return next(iter(link_findings(message, library, target)), None)
 
 
 def link_findings(message: str, library: Library, target: Path | None) -> tuple[Finding, ...]:
@@ -42,62 +44,87 @@ def link_findings(message: str, library: Library, target: Path | None) -> tuple[
     if match := _LIBRARY.search(message):
         return (_missing_library(match["name"], library, target),)
     if match := _INIT.search(message):
-        return (_finding(f"{match['name']} (module init)", "init", Symptom.IMPORT_ERROR, match[0], library, "NAME"),)
+        init = Lack(f"{match['name']} (module init)", ConstructKind.INIT, Symptom.IMPORT_ERROR, match[0])
+        return (_finding(init, library, word="NAME"),)
     if (match := _MODULE.search(message)) and (built := _built_as(match["name"], library, target)):
         return (_misnamed(match["name"], built, library),)
     return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """What a loader misses.
+
+    Attributes:
+        api: the construct's name.
+        kind: what sort of thing it is.
+        symptom: a link error, or an import error where the module itself is at fault.
+        actual: what the loader says of it.
+    """
+
+    api: str
+    kind: ConstructKind
+    symptom: Symptom
+    actual: str
 
 
 def unresolved_symbols(target: Path | None) -> tuple[str, ...]:
     """The symbols of C++ that the shared objects below ``target`` miss, without loading any of them."""
     if target is None:
         return ()
-    found: dict[str, None] = {}
+    symbols: dict[str, None] = {}
     for path in sorted(target.rglob("*.so")):
-        found |= dict.fromkeys(shared_objects.unresolved(path))
+        symbols |= dict.fromkeys(shared_objects.unresolved(path))
     # The standard library and the loader's own names come from libraries that are not looked into.
-    spelled = shared_objects.demangle(found)
-    return tuple(symbol for symbol in found if _framework_symbol(spelled[symbol]))
-
-
-def _framework_symbol(spelled: str) -> bool:
-    return of_framework(_entity(spelled))
+    spelled = shared_objects.demangle(symbols)
+    return tuple(symbol for symbol in symbols if of_framework(_entity(spelled[symbol])))
 
 
 def symbol_findings(symbols: Iterable[str], library: Library) -> tuple[Finding, ...]:
     """One finding for each construct that the mangled ``symbols`` belong to."""
     spelled = shared_objects.demangle(dict.fromkeys(symbols))
     sources = standins.native_files(library.root)
-    found: dict[str, Finding] = {}
+    findings: dict[str, Finding] = {}
     for name in spelled.values():
-        api, kind, word = symbol_construct(name, sources)
-        if api in found:
+        symbol = symbol_construct(name, sources)
+        if symbol.api in findings:
             continue
-        facts: dict[str, Fact] = {"presence": Presence.UNDEFINED} if of_framework(api) else {}
-        evidence = (
-            [f"{api}: declared, as the unit compiled, and defined in no library that it brings in"] if facts else []
-        )
-        found[api] = _finding(
-            api, kind, Symptom.LINK_ERROR, f"undefined symbol: {name}", library, word, facts, evidence
-        )
-    return tuple(found.values())
+        lack = Lack(symbol.api, symbol.kind, Symptom.LINK_ERROR, f"undefined symbol: {name}")
+        facts: dict[str, Fact] = {}
+        evidence: list[str] = []
+        if of_framework(symbol.api):
+            facts["presence"] = Presence.UNDEFINED
+            evidence.append(
+                f"{symbol.api}: declared, as the unit compiled, and defined in no library that it brings in"
+            )
+        findings[symbol.api] = _finding(lack, library, symbol.word, facts, evidence)
+    return tuple(findings.values())
 
 
-def symbol_construct(spelled: str, sources: Iterable[Path] = ()) -> tuple[str, str, str]:
+class SymbolConstruct(NamedTuple):
     """The torch name behind an undefined symbol, what sort of thing it is, and the word to look for in the sources."""
+
+    api: str
+    kind: ConstructKind
+    word: str
+
+
+def symbol_construct(spelled: str, sources: Iterable[Path] = ()) -> SymbolConstruct:
+    """The construct that a demangled symbol belongs to."""
     if match := re.search(r"\btorch::generic_to<(.+?)\s*>\(", spelled):
-        return f"schema type {schema_type(match[1])}", "registry", schema_type(match[1])
+        word = schema_type(match[1])
+        return SymbolConstruct(f"{SCHEMA_TYPE}{word}", ConstructKind.REGISTRY, word)
     entity = _entity(spelled)
     if "operator<<" in spelled and (shown := _streamed(spelled)):
         printer = "toString" if _uses(r"\btoString\s*\(", sources) else "operator<<"
-        return f"c10::{printer}({shown})", "function", printer
+        return SymbolConstruct(f"c10::{printer}({shown})", ConstructKind.FUNCTION, printer)
     api = documented(entity)
-    if not of_framework(api):
-        return api, "own", api.rpartition("::")[2]
     owner, _, last = api.rpartition("::")
+    if not of_framework(api):
+        return SymbolConstruct(api, ConstructKind.OWN, last)
     generic = "<T>" if re.search(rf"\b{re.escape(last)}<", spelled) else ""
-    kind = "registry" if is_registry(api) else "method" if owner.rpartition("::")[2][:1].isupper() else "function"
-    return api + generic, kind, last
+    kind = ConstructKind.REGISTRY if is_registry(api) else member_of(owner)
+    return SymbolConstruct(api + generic, kind, last)
 
 
 def _entity(spelled: str) -> str:
@@ -125,12 +152,13 @@ def _text(path: Path) -> str:
 
 
 def _missing_library(name: str, library: Library, target: Path | None) -> Finding:
-    askers = [path.name for path in _objects(target) if name in shared_objects.needed(path)[0]]
-    whose = "torch's" if _TORCH_LIBRARY.match(name) else "not torch's and not Paddle's"
+    askers = [path.name for path in _objects(target) if name in shared_objects.needed(path).libraries]
+    of_torch = _TORCH_LIBRARY.match(name) is not None
+    whose = "torch's" if of_torch else "not torch's and not Paddle's"
     evidence = [f"{asker} asks for {name} (readelf -d)" for asker in askers] or [f"{name} cannot be opened"]
-    facts: Mapping[str, Fact] = {"library": name, "torch_library": bool(_TORCH_LIBRARY.match(name))}
+    facts: Mapping[str, Fact] = {"library": name, "torch_library": of_torch}
     actual = f"{name} cannot be opened; the library is {whose}"
-    return _finding(name, "library", Symptom.LINK_ERROR, actual, library, "", facts, evidence)
+    return _finding(Lack(name, ConstructKind.LIBRARY, Symptom.LINK_ERROR, actual), library, "", facts, evidence)
 
 
 def _built_as(name: str, library: Library, target: Path | None) -> str:
@@ -143,9 +171,8 @@ def _built_as(name: str, library: Library, target: Path | None) -> str:
 
 def _misnamed(name: str, built: str, library: Library) -> Finding:
     actual = f"{name} is not found; the build left {built}"
-    return _finding(
-        f"extension module {name}", "naming", Symptom.IMPORT_ERROR, actual, library, name.rpartition(".")[2]
-    )
+    lack = Lack(f"extension module {name}", ConstructKind.NAMING, Symptom.IMPORT_ERROR, actual)
+    return _finding(lack, library, name.rpartition(".")[2])
 
 
 def _objects(target: Path | None) -> list[Path]:
@@ -153,29 +180,27 @@ def _objects(target: Path | None) -> list[Path]:
 
 
 def _finding(
-    api: str,
-    kind: str,
-    symptom: Symptom,
-    actual: str,
+    lack: Lack,
     library: Library,
     word: str,
     facts: Mapping[str, Fact] | None = None,
     evidence: Iterable[str] = (),
 ) -> Finding:
+    """A finding with the lines of the library that use ``word`` as its sites."""
     base: dict[str, Fact] = {
-        "construct_kind": kind,
+        "construct_kind": lack.kind,
         "build_step": "load",
-        "private": mentions_framework(api) and is_private(api.removesuffix("<T>")),
+        "private": mentions_framework(lack.api) and is_private(lack.api.removesuffix("<T>")),
         "header": "",
     }
     return Finding(
-        key=Key(symptom, api),
+        key=Key(lack.symptom, lack.api),
         stage=Stage.IMPORT,
         sites=_sites(library, word),
         expected="the extension loads under torch",
-        actual=actual,
+        actual=lack.actual,
         facts=base | dict(facts or {}),
-        evidence=(actual, *evidence),
+        evidence=(lack.actual, *evidence),
     )
 
 
@@ -183,7 +208,8 @@ def _sites(library: Library, word: str) -> tuple[Site, ...]:
     """The lines of the library's sources that use a word; a loader knows no line."""
     if not word:
         return ()
-    symbol = re.compile(rf"\b{re.escape(word)}\b" if word[0].isalnum() or word[0] == "_" else re.escape(word))
+    is_word = word[0].isalnum() or word[0] == "_"
+    symbol = re.compile(rf"\b{re.escape(word)}\b" if is_word else re.escape(word))
     sites = []
     for path in standins.native_files(library.root):
         for number, line in enumerate(_text(path).splitlines(), 1):

@@ -18,8 +18,8 @@ from pathlib import Path
 from migrate_lens.model.report import Finding, Library, Outcome, Runtime, Site, Stage, StageResult
 from migrate_lens.native import reuse, standins
 from migrate_lens.native.build import BuildRun
-from migrate_lens.native.compiler import CompilerCall, install_shims, read_calls
-from migrate_lens.native.native import NativeReport, compare_builds
+from migrate_lens.native.comparing import NativeReport, compare_builds
+from migrate_lens.native.compiler import CompilerCall, Limits, ObjectStore, ShimOptions, install_shims, read_calls
 from migrate_lens.native.process import memory_limit
 from migrate_lens.native.shelf import Shelf
 from migrate_lens.native.workplace import describe
@@ -65,12 +65,10 @@ class JustInTime:
         python = self.pythons[side]
         about = describe(python, place)
         basis = reuse.jit_basis(self.library, side, python, about)
-        objects = {"folder": str(self.shelf.folder), "fresh": self.shelf.fresh, "place": str(self.work), "basis": basis}
+        objects = ObjectStore(self.shelf.folder, self.shelf.fresh, self.work, basis) if basis else None
+        options = ShimOptions(objects=objects, limits=Limits(self.timeout, memory_limit()))
         env = dict(os.environ, PATH=os.pathsep.join([str(python.parent), os.environ.get("PATH", os.defpath)]))
-        shims = install_shims(
-            place / "bin", place / "calls", env, about.known,
-            objects=objects if basis else None, limits=(self.timeout, memory_limit()),
-        )  # fmt: skip
+        shims = install_shims(place / "bin", place / "calls", env, about.known, options)
         return shims | {"TORCH_EXTENSIONS_DIR": str(made), "PADDLE_EXTENSION_DIR": str(made), "MAX_JOBS": "2"}
 
     def made(self, side: Runtime) -> Path:
@@ -86,23 +84,19 @@ class JustInTime:
         self._copy(root, calls[Runtime.TORCH])
         moves = {str(self.made(side)): str(root / GENERATED) for side in SIDES} | {str(self.library.root): str(root)}
         torch, paddle = (_as_build(side, [_moved(call, moves) for call in calls[side]], root) for side in SIDES)
-        found = compare_builds(
-            self.library, torch, paddle, self.pythons[Runtime.TARGET], self.work / "jit-checks", self.timeout
-        )
-        own = [finding for finding in found.findings if not _of_the_loader(finding, root)]
-        return replace(found, findings=tuple(self._in_python(finding, root) for finding in own))
+        python = self.pythons[Runtime.TARGET]
+        report = compare_builds(torch, paddle, python, self.work / "jit-checks", self.timeout)
+        own = [finding for finding in report.findings if not _of_the_loader(finding, root)]
+        return replace(report, findings=tuple(self._in_python(finding, root) for finding in own))
 
     def _copy(self, root: Path, calls: Sequence[CompilerCall]) -> None:
         """The native files of the library, and those that were made from text."""
         for path in self._native(calls):
-            target = root / path.relative_to(self.library.root)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, target)
+            _copy_file(path, root / path.relative_to(self.library.root))
         for side in SIDES:
-            for path in standins.native_files(self.made(side)):
-                target = root / GENERATED / path.relative_to(self.made(side))
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, target)
+            made = self.made(side)
+            for path in standins.native_files(made):
+                _copy_file(path, root / GENERATED / path.relative_to(made))
 
     def _native(self, calls: Sequence[CompilerCall]) -> list[Path]:
         """All of a library's; of a lone script's, whose folder may hold anything, those beside what it compiled."""
@@ -123,7 +117,8 @@ class JustInTime:
                 path, line = place
                 mine = Site(str(path.relative_to(self.library.root)), line)
                 sites.append(mine)
-                evidence = [each.replace(f"{site.path}:{site.line}:", f"{mine.path}:{mine.line}:") for each in evidence]
+                generated, own = f"{site.path}:{site.line}:", f"{mine.path}:{mine.line}:"
+                evidence = [text.replace(generated, own) for text in evidence]
         return replace(finding, sites=tuple(dict.fromkeys(sites)), evidence=tuple(evidence))
 
     def _python_files(self) -> Iterator[Path]:
@@ -131,6 +126,11 @@ class JustInTime:
             yield self.library.script
         else:
             yield from sorted(self.library.root.rglob("*.py"))
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)
 
 
 def _of_the_loader(finding: Finding, root: Path) -> bool:
@@ -142,8 +142,8 @@ def _of_the_loader(finding: Finding, root: Path) -> bool:
 
 
 def _as_build(side: Runtime, calls: Sequence[CompilerCall], root: Path) -> BuildRun:
-    done = any(call.compiles for call in calls) and all(call.returncode == 0 for call in calls)
-    outcome = Outcome.PASSED if done or side is Runtime.TORCH else Outcome.FAILED
+    compiled = any(call.compiles for call in calls) and all(call.returncode == 0 for call in calls)
+    outcome = Outcome.PASSED if compiled or side is Runtime.TORCH else Outcome.FAILED
     return BuildRun(StageResult(side, Stage.RUN, "jit", outcome, 0.0), None, root, compiles=tuple(calls))
 
 
@@ -174,15 +174,17 @@ def _origin(generated: Path, number: int, files: Iterator[Path]) -> tuple[Path, 
     made = _lines(generated)
     if not 0 < number <= len(made) or not made[number - 1]:
         return None
-    best: tuple[int, Path, int] | None = None
+    best: tuple[Path, int] | None = None
+    most_equal = -1
     for path in files:
         lines = _lines(path)
         for index, line in enumerate(lines):
-            if made[number - 1] in line:
-                score = sum(_at(lines, index + step) == _at(made, number - 1 + step) for step in range(-NEAR, NEAR + 1))
-                if best is None or score > best[0]:
-                    best = (score, path, index + 1)
-    return best[1:] if best is not None else None
+            if made[number - 1] not in line:
+                continue
+            equal = sum(_at(lines, index + step) == _at(made, number - 1 + step) for step in range(-NEAR, NEAR + 1))
+            if equal > most_equal:
+                best, most_equal = (path, index + 1), equal
+    return best
 
 
 def _at(lines: Sequence[str], index: int) -> str | None:

@@ -12,7 +12,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, BinaryIO, Protocol
+from typing import BinaryIO, Protocol, TypedDict
 
 PLACE = "@PLACE@"
 SOURCES = (".c", ".cc", ".cpp", ".cxx", ".c++", ".C")
@@ -29,6 +29,14 @@ class Keeper(Protocol):
     def put(self, key: str, fill: Callable[[BinaryIO], object]) -> str:
         """Keep an entry."""
         ...
+
+
+class About(TypedDict):
+    """The first line of a kept object: the headers that it was made of with their stamps, and what was said."""
+
+    headers: dict[str, str]
+    depfile: str
+    said: str
 
 
 class Object:
@@ -62,7 +70,7 @@ class Object:
         if file is None:
             return None
         with file:
-            about: dict[str, Any] = json.loads(file.readline().decode().replace(PLACE, self.place))
+            about: About = json.loads(file.readline().decode().replace(PLACE, self.place))
             if self.stamps(about["headers"]) != about["headers"]:
                 return None
             with open(self.output, "wb") as out:
@@ -70,12 +78,12 @@ class Object:
         if not self.extra:
             with open(self.depfile, "w", encoding="utf-8") as out:
                 out.write(about["depfile"])
-        return str(about["said"])
+        return about["said"]
 
     def keep(self, said: str) -> None:
         """Keep the object that the call has just made."""
         depfile = _read(self.depfile).decode("utf-8", "replace")
-        about = {"headers": self.stamps(_prerequisites(depfile)), "depfile": depfile, "said": said}
+        about: About = {"headers": self.stamps(_prerequisites(depfile)), "depfile": depfile, "said": said}
         line = self.moved(json.dumps(about)).encode() + b"\n"
         data = _read(self.output)
         self.shelf.put(self.key, lambda file: file.write(line + data))

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from migrate_lens.cpp.headers import Declared, clean, header_files, read_header
-from migrate_lens.native.constructs import Construct
+from migrate_lens.native.constructs import Construct, ConstructKind
 from migrate_lens.native.diagnostics import Kind, classify
 from migrate_lens.native.units import UnitCheck, include_folders
 
@@ -50,19 +50,20 @@ class Offered:
 
     @cached_property
     def _texts(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+        texts: dict[str, str] = {}
         for root in self.roots:
             for name, path in header_files(root, BELOW):
-                found.setdefault(name, path.read_text("utf-8", "replace"))
-        return found
+                texts.setdefault(name, path.read_text("utf-8", "replace"))
+        return texts
 
     @cached_property
     def _declared(self) -> dict[str, Declared]:
-        found = {}
+        by_header: dict[str, Declared] = {}
         for name, text in self._texts.items():
-            found[name] = Declared()
-            read_header(text, found[name])
-        return found
+            declared = Declared()
+            read_header(text, declared)
+            by_header[name] = declared
+        return by_header
 
     def where(self, construct: Construct) -> str:
         """``ATen/ops/sum.h:23``: the first declaration of that name and sort; empty if no compat header has one."""
@@ -75,19 +76,21 @@ class Offered:
     def presence(self, construct: Construct) -> tuple[Presence, str]:
         """How Paddle lacks it, and a line of evidence."""
         place = self.where(construct)
-        if construct.kind != "header" and classify(construct.message)[0] in NOT_FITTING:
-            return Presence.SIGNATURE, f"declared with another signature{f' in {place}' if place else ''}"
-        if construct.kind == "header" or not place:
+        header = construct.kind is ConstructKind.HEADER
+        if not header and classify(construct.message).kind in NOT_FITTING:
+            where = f" in {place}" if place else ""
+            return Presence.SIGNATURE, f"declared with another signature{where}"
+        if header or not place:
             return Presence.MISSING, "missing altogether: no compat header has it"
         return Presence.ELSEWHERE, f"declared in {place}, which nothing that the unit includes brings along"
 
 
 def _names(declared: Declared, construct: Construct, owner: str) -> set[str]:
-    if construct.kind == "macro" or construct.directive:
+    if construct.kind is ConstructKind.MACRO or construct.directive:
         return declared.macros
     if owner[:1].isupper():
         return declared.methods.get(owner, set())
-    return declared.names | declared.macros if construct.kind == "registry" else declared.names
+    return declared.names | declared.macros if construct.kind is ConstructKind.REGISTRY else declared.names
 
 
 def _places(header: str, text: str, name: str) -> Iterator[str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from migrate_lens.model.report import Runtime
 from migrate_lens.native.build import BuildRun
-from migrate_lens.native.compiler import CompilerCall, read_calls
+from migrate_lens.native.compiler import CompilerCall, ShimOptions, read_calls
 from migrate_lens.native.diagnostics import Kind, parse
 from migrate_lens.native.process import run_bounded
 from migrate_lens.native.units import Unit, flags, include_folders
@@ -44,20 +44,29 @@ def paired_units(torch: BuildRun, paddle: BuildRun, python: Path, work: Path) ->
     """The units of the torch build, by Paddle's own call where its build got that far, by derived flags where not."""
     if torch.source is None or paddle.source is None:
         return ()
-    theirs = {path: call for call in paddle.compiles if call.compiles and (path := relative(call, paddle.source))}
-    units: list[Unit] = []
+    paddle_calls = {path: call for call in paddle.compiles if call.compiles and (path := relative(call, paddle.source))}
     template: tuple[str, ...] | None = None
-    for call in torch.compiles:
-        path = relative(call, torch.source) if call.compiles and call.returncode == 0 else None
-        if path is None or call.device or any(unit.path == path for unit in units):
-            continue
-        if path in theirs:
-            unit = _recorded(path, theirs[path])
+    units: dict[str, Unit] = {}
+    for path, call in _compiled_for_host(torch.compiles, torch.source).items():
+        if path in paddle_calls:
+            unit = _recorded(path, paddle_calls[path])
         else:
-            template = paddle_flags(python, work) if template is None else template
+            if template is None:
+                template = paddle_flags(python, work)
             unit = _derived(path, call, torch, paddle, template)
-        units.append(replace(unit, torch_macros=_undefined(call), torch_standard=_standard(call)))
-    return tuple(units)
+        units[path] = replace(unit, torch_macros=_undefined(call), torch_standard=_standard(call))
+    return tuple(units.values())
+
+
+def _compiled_for_host(calls: Iterable[CompilerCall], root: Path) -> dict[str, CompilerCall]:
+    """The first call that compiled each source of the library; a GPU compiler's do not count."""
+    first: dict[str, CompilerCall] = {}
+    for call in calls:
+        if not call.compiles or call.device or call.returncode != 0:
+            continue
+        if path := relative(call, root):
+            first.setdefault(path, call)
+    return first
 
 
 def _standard(call: CompilerCall) -> str:
@@ -66,8 +75,8 @@ def _standard(call: CompilerCall) -> str:
 
 def _undefined(call: CompilerCall) -> frozenset[str]:
     """Macros that an ``#if`` of the unit asks for and that torch does not define either."""
-    found = parse(call.stderr, call.cwd, lambda path: True)
-    return frozenset(d.name for d in found if d.kind is Kind.UNDEFINED_MACRO)
+    diagnostics = parse(call.stderr, call.cwd, lambda path: True)
+    return frozenset(diagnostic.name for diagnostic in diagnostics if diagnostic.kind is Kind.UNDEFINED_MACRO)
 
 
 def relative(call: CompilerCall, root: Path) -> str | None:
@@ -88,18 +97,20 @@ def _derived(path: str, call: CompilerCall, torch: BuildRun, paddle: BuildRun, t
     assert paddle.source is not None
     old, new = str(torch.source), str(paddle.source)
     roots = {str(root) for root in torch_roots(torch)}
-    own = [flag.replace(old, new) for flag in flags(call)]
-    kept = [flag for flag in own if not _of_torch(flag, roots)]
+    moved = [flag.replace(old, new) for flag in flags(call)]
+    own = [flag for flag in moved if not _of_torch(flag, roots)]
     if not _asks_standard(torch.source):
-        kept = [flag for flag in kept if not flag.startswith("-std=")]
-    source = paddle.source / path
+        own = [flag for flag in own if not flag.startswith("-std=")]
     base = [flag for flag in template if not flag.startswith("-DPADDLE_EXTENSION_NAME")]
-    name = next((flag.partition("=")[2] for flag in kept if flag.startswith("-DTORCH_EXTENSION_NAME=")), "_C")
-    command = (*call.command, *base, f"-DPADDLE_EXTENSION_NAME={name}", *kept)
+    name = next((flag.partition("=")[2] for flag in own if flag.startswith("-DTORCH_EXTENSION_NAME=")), "_C")
+    command = (*call.command, *base, f"-DPADDLE_EXTENSION_NAME={name}", *own)
+    source = paddle.source / path
+    if not source.is_file():
+        source = call.source or source
     cwd = Path(str(call.cwd).replace(old, new))
-    return Unit(
-        path, command, source if source.is_file() else call.source or source, cwd if cwd.is_dir() else paddle.source
-    )
+    if not cwd.is_dir():
+        cwd = paddle.source
+    return Unit(path, command, source, cwd)
 
 
 def _of_torch(flag: str, roots: set[str]) -> bool:
@@ -123,6 +134,7 @@ def paddle_flags(python: Path, work: Path) -> tuple[str, ...]:
     place.source.mkdir()
     (place.source / "setup.py").write_text(TEMPLATE, encoding="utf-8")
     (place.source / "template.cc").write_text("", encoding="utf-8")
-    env: Mapping[str, str] = environment(place, Runtime.TARGET, python, describe(python, place.root), dry=True)
+    about = describe(python, place.root)
+    env = environment(place, Runtime.TARGET, python, about, ShimOptions(dry=True))
     run_bounded([python, "setup.py", "build_ext", "--inplace"], cwd=place.source, env=env, timeout=120)
     return next((flags(call) for call in read_calls(place.calls) if call.compiles), ())

@@ -107,16 +107,17 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
 
 def session(leader: int) -> list[int]:
     """The living processes of a session, its leader apart; none where there is no /proc."""
-    found = []
+    members = []
     for folder in glob.iglob("/proc/[0-9]*"):
         try:
             with open(f"{folder}/stat", encoding="utf-8", errors="replace") as file:
                 state, _, _, owner = file.read().rpartition(")")[2].split()[:4]
         except (OSError, ValueError):
             continue  # it has ended since
-        if owner == str(leader) and state != "Z" and (pid := int(folder[6:])) != leader:
-            found.append(pid)
-    return found
+        pid = int(folder.removeprefix("/proc/"))
+        if owner == str(leader) and state != "Z" and pid != leader:
+            members.append(pid)
+    return members
 
 
 def memory_limit() -> int:

@@ -13,12 +13,12 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO, TypedDict
 
 from migrate_lens.model.report import Library, Runtime
 from migrate_lens.native import identity
-from migrate_lens.native.compiler import read_calls
-from migrate_lens.native.constructs import Construct
+from migrate_lens.native.compiler import ObjectStore, read_calls
+from migrate_lens.native.constructs import Construct, ConstructKind
 from migrate_lens.native.diagnostics import Location
 from migrate_lens.native.process import Ran
 from migrate_lens.native.shelf import Shelf
@@ -62,21 +62,28 @@ class Basis:
         headers = sorted(name for name in files if name.endswith(NATIVE))
         return cls(identity.digest([*parts, *content]), identity.digest([*parts, *headers]), files)
 
-    def objects(self, shelf: Shelf, place: Workplace) -> dict[str, object] | None:
-        """What the shims are told of kept objects."""
+    def objects(self, shelf: Shelf, place: Workplace) -> ObjectStore | None:
+        """Where the shims keep objects; None where nothing is kept."""
         if not self.key:
             return None
-        return {"folder": str(shelf.folder), "fresh": shelf.fresh, "place": str(place.root), "basis": self.unit}
+        return ObjectStore(shelf.folder, shelf.fresh, place.root, self.unit)
 
 
 def _around(runtime: Runtime, python: Path, about: Interpreter) -> list[str]:
     """What a compiler's output depends on beside the library."""
     frameworks = about.torch if runtime is Runtime.TORCH else (*about.torch, *about.paddle)
     return [
-        runtime, identity.program(), str(python), identity.file_stamp(python), about.version, repr(about.known),
-        identity.distributions(about.search), *(identity.folder_stamp(Path(root)) for root in frameworks),
-        identity.compilers(os.environ), identity.variables(os.environ),
-    ]  # fmt: skip
+        runtime,
+        identity.program(),
+        str(python),
+        identity.file_stamp(python),
+        about.version,
+        repr(about.known),
+        identity.distributions(about.search),
+        *(identity.folder_stamp(Path(root)) for root in frameworks),
+        identity.compilers(os.environ),
+        identity.variables(os.environ),
+    ]
 
 
 def jit_basis(library: Library, runtime: Runtime, python: Path, about: Interpreter) -> str:
@@ -105,12 +112,14 @@ def keep(shelf: Shelf, basis: Basis, place: Workplace, ran: Ran) -> str:
 
 def _made(place: Workplace, before: Mapping[str, str]) -> list[Path]:
     """Native sources that the build itself wrote: checking a unit again needs them."""
-    found = [path for path in (place.root / "cmake").rglob("*") if path.suffix in NATIVE]
+    made = [path for path in (place.root / "cmake").rglob("*") if path.suffix in NATIVE]
     for path in place.source.rglob("*"):
+        if path.suffix not in NATIVE:
+            continue
         name = str(path.relative_to(place.source))
-        if path.suffix in NATIVE and (name not in before or identity.file_digest(path, place.source) != before[name]):
-            found.append(path)
-    return [path for path in found if path.is_file()]
+        if name not in before or identity.file_digest(path, place.source) != before[name]:
+            made.append(path)
+    return [path for path in made if path.is_file()]
 
 
 def _add_text(archive: tarfile.TarFile, name: str, text: str) -> None:
@@ -139,10 +148,13 @@ def restore(shelf: Shelf, basis: Basis, place: Workplace) -> Ran | None:
 
 def _move_texts(folder: Path, old: str, new: str) -> None:
     for path in folder.rglob("*"):
-        if path.suffix in TEXTS and path.is_file() and not path.is_symlink() and path.stat().st_size < _SMALL:
-            data = path.read_bytes()
-            if old.encode() in data:
-                path.write_bytes(data.replace(old.encode(), new.encode()))
+        if path.suffix not in TEXTS or not path.is_file() or path.is_symlink():
+            continue
+        if path.stat().st_size >= _SMALL:
+            continue
+        data = path.read_bytes()
+        if old.encode() in data:
+            path.write_bytes(data.replace(old.encode(), new.encode()))
 
 
 # -- what checking the units gave --------------------------------------------------------------------------------------
@@ -164,19 +176,61 @@ def restore_checks(shelf: Shelf, key: str, root: Path) -> tuple[UnitCheck, ...] 
     if file is None:
         return None
     with file:
-        rows = json.loads(file.read().decode().replace(ROOT, str(root)))
+        rows: list[CheckRow] = json.loads(file.read().decode().replace(ROOT, str(root)))
     return tuple(_check(row) for row in rows)
 
 
-def _check(row: dict[str, Any]) -> UnitCheck:
-    constructs = tuple(Construct(**_tuples({**each, "site": _location(each["site"])})) for each in row["constructs"])
-    return UnitCheck(**_tuples({**row, "constructs": constructs}))
+class LocationRow(TypedDict):
+    """A ``Location`` as it is kept."""
+
+    path: str
+    line: int
+    column: int
 
 
-def _tuples(row: dict[str, Any]) -> dict[str, Any]:
-    """JSON knows lists only."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+class ConstructRow(TypedDict):
+    """A ``Construct`` as it is kept."""
+
+    api: str
+    kind: str
+    site: LocationRow | None
+    message: str
+    folded: int
+    directive: bool
 
 
-def _location(row: dict[str, Any] | None) -> Location | None:
-    return Location(Path(row["path"]), row["line"], row["column"]) if row else None
+class CheckRow(TypedDict):
+    """A ``UnitCheck`` as it is kept."""
+
+    path: str
+    constructs: list[ConstructRow]
+    reached: bool
+    reason: str
+    headers: list[str]
+    command: list[str]
+
+
+def _check(row: CheckRow) -> UnitCheck:
+    return UnitCheck(
+        path=row["path"],
+        constructs=tuple(_construct(construct) for construct in row["constructs"]),
+        reached=row["reached"],
+        reason=row["reason"],
+        headers=tuple(row["headers"]),
+        command=tuple(row["command"]),
+    )
+
+
+def _construct(row: ConstructRow) -> Construct:
+    return Construct(
+        api=row["api"],
+        kind=ConstructKind(row["kind"]),
+        site=_location(row["site"]),
+        message=row["message"],
+        folded=row["folded"],
+        directive=row["directive"],
+    )
+
+
+def _location(row: LocationRow | None) -> Location | None:
+    return Location(Path(row["path"]), row["line"], row["column"]) if row is not None else None

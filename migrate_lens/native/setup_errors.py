@@ -8,10 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from migrate_lens.model.report import Fact, Finding, Key, Library, Site, Stage, Symptom
+from migrate_lens.model.report import Fact, Finding, Key, Site, Stage, Symptom
 from migrate_lens.native.compiler import CompilerCall
 
 BUILD_FILES = ("setup.py", "setup.cfg", "pyproject.toml", "CMakeLists.txt")
+# Exceptions that a builder raises because a compiler, or the user, ended it.
+BEHIND_A_COMPILER = frozenset(
+    ["CompileError", "LinkError", "DistutilsExecError", "CalledProcessError", "SystemExit", "KeyboardInterrupt"]
+)
 _CMAKE_PACKAGE = re.compile(r'package configuration file provided by "(?P<name>[^"]+)"|Could NOT find (?P<module>\w+)')
 _CMAKE_TORCH = ("torch", "caffe2", "c10", "torchpython")
 _KEYWORD = re.compile(r"got an unexpected keyword argument '(?P<name>\w+)'")
@@ -81,45 +85,36 @@ def _error(data: Mapping[str, object]) -> SetupError:
     )
 
 
-def setup_findings(
-    errors: Sequence[SetupError], calls: Sequence[CompilerCall], source: Path, library: Library
-) -> tuple[Finding, ...]:
+def setup_findings(errors: Sequence[SetupError], calls: Sequence[CompilerCall], source: Path) -> tuple[Finding, ...]:
     """What setup itself failed on: one finding for each different exception, and CMake's missing packages."""
-    found: dict[Key, Finding] = {}
+    findings: dict[Key, Finding] = {}
     compiled = not any(call.returncode for call in calls if call.compiles or call.links)
     for error in errors:
         finding = _finding(error.root, source)
         # After a compiler failed, a setup that names nothing of torch's only misses what was not built.
         if finding is not None and (compiled or finding.key.api.startswith("torch")):
-            found.setdefault(finding.key, finding)
-    for finding in _cmake_findings(calls, source, library):
-        found.setdefault(finding.key, finding)
-    return tuple(found.values())
+            findings.setdefault(finding.key, finding)
+    for finding in _cmake_findings(calls, source):
+        findings.setdefault(finding.key, finding)
+    return tuple(findings.values())
 
 
 def _finding(error: SetupError, source: Path) -> Finding | None:
     """None for what a builder raises only because a compiler had failed."""
-    if error.kind in (
-        "CompileError",
-        "LinkError",
-        "DistutilsExecError",
-        "CalledProcessError",
-        "SystemExit",
-        "KeyboardInterrupt",
-    ):
+    if error.kind in BEHIND_A_COMPILER:
         return None
-    symptom, api, detail = identify(error, source)
+    key = identify(error, source)
     site = _site(error, source)
-    sites = (site,) if site else mentions(source, api.rpartition(".")[2])
+    sites = (site,) if site else mentions(source, key.api.rpartition(".")[2])
     facts: dict[str, Fact] = {
         "build_step": "setup_py",
         "construct_kind": "setup",
         "exception": error.kind,
-        "private": any(part.startswith("_") and not part.startswith("__") for part in api.split(".")),
+        "private": any(part.startswith("_") and not part.startswith("__") for part in key.api.split(".")),
     }
     where = f"{site.path}:{site.line}: " if site else ""
     return Finding(
-        key=Key(symptom, api, detail),
+        key=key,
         stage=Stage.BUILD,
         sites=sites,
         expected="setup runs under torch",
@@ -129,16 +124,16 @@ def _finding(error: SetupError, source: Path) -> Finding | None:
     )
 
 
-def identify(error: SetupError, source: Path) -> tuple[Symptom, str, str]:
-    """Symptom, torch name and detail of an exception in setup, from its class, its names and its frames."""
+def identify(error: SetupError, source: Path) -> Key:
+    """What an exception in setup is about, from its class, its names and its frames."""
     if error.kind in ("ModuleNotFoundError", "ImportError", "AttributeError") and (missing := _missing(error)):
-        return Symptom.MISSING_API, missing, ""
+        return Key(Symptom.MISSING_API, missing)
     callee = _callee(error, source)
     if error.kind == "TypeError" and callee and (match := _KEYWORD.search(error.message)):
-        return Symptom.MISSING_ARGUMENT, callee, match["name"]
+        return Key(Symptom.MISSING_ARGUMENT, callee, match["name"])
     if error.kind == "PackageNotFoundError" and error.name == "torch":
-        return Symptom.MISSING_API, "importlib.metadata.version(torch)", ""
-    return Symptom.EXCEPTION, callee or _on_the_line(error, source) or "setup.py", error.kind
+        return Key(Symptom.MISSING_API, "importlib.metadata.version(torch)")
+    return Key(Symptom.EXCEPTION, callee or _on_the_line(error, source) or "setup.py", error.kind)
 
 
 def _on_the_line(error: SetupError, source: Path) -> str:
@@ -205,16 +200,16 @@ def _site(error: SetupError, source: Path) -> Site | None:
     return None
 
 
-def _cmake_findings(calls: Sequence[CompilerCall], source: Path, library: Library) -> list[Finding]:
-    found = []
+def _cmake_findings(calls: Sequence[CompilerCall], source: Path) -> list[Finding]:
+    findings = []
     for call in calls:
         if call.name != "cmake" or call.returncode == 0:
             continue
         match = _CMAKE_PACKAGE.search(call.stderr)
         package = (match["name"] or match["module"]) if match else ""
         if package.lower() in _CMAKE_TORCH:
-            found.append(_cmake_finding(package, call, source))
-    return found
+            findings.append(_cmake_finding(package, call, source))
+    return findings
 
 
 def _cmake_finding(package: str, call: CompilerCall, source: Path) -> Finding:

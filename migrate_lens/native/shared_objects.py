@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from migrate_lens.native.process import run_bounded
 
@@ -25,8 +26,15 @@ def _tool(*argv: str | Path) -> str:
     return ran.output if ran.ok else ""
 
 
-def needed(path: Path) -> tuple[tuple[str, ...], tuple[Path, ...]]:
-    """The libraries that ``path`` asks for, and the folders that it tells the loader to look in."""
+class Needed(NamedTuple):
+    """The libraries that a shared object asks for, and the folders that it tells the loader to look in."""
+
+    libraries: tuple[str, ...]
+    folders: tuple[Path, ...]
+
+
+def needed(path: Path) -> Needed:
+    """What ``path`` asks the loader for."""
     names: list[str] = []
     folders: list[Path] = []
     for kind, value in _DYNAMIC.findall(_tool("readelf", "-d", path)):
@@ -34,7 +42,7 @@ def needed(path: Path) -> tuple[tuple[str, ...], tuple[Path, ...]]:
             names.append(value)
         else:
             folders += [Path(part.replace("$ORIGIN", str(path.parent))) for part in value.split(":") if part]
-    return tuple(names), tuple(folders)
+    return Needed(tuple(names), tuple(folders))
 
 
 def undefined(path: Path) -> frozenset[str]:
@@ -79,16 +87,16 @@ def closure(path: Path) -> tuple[Path, ...]:
     """The libraries beside ``path`` that the loader would bring in with it, found in its own run paths only."""
     names, folders = needed(path)
     queue = [(name, folders) for name in names]
-    found: dict[str, Path] = {}
+    libraries: dict[str, Path] = {}
     while queue:
         name, places = queue.pop()
         where = next((place / name for place in places if (place / name).is_file()), None)
-        if name in found or where is None:
+        if name in libraries or where is None:
             continue
-        found[name] = where
+        libraries[name] = where
         more, own = needed(where)
         queue += [(other, (*own, where.parent, *places)) for other in more]
-    return tuple(found.values())
+    return tuple(libraries.values())
 
 
 def unresolved(path: Path) -> tuple[str, ...]:

@@ -18,7 +18,8 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import NamedTuple, Protocol, TypedDict
 
 KEEP = 1 << 20
 MOST_ERRORS = "-fmax-errors=3000"
@@ -31,44 +32,109 @@ def main(argv: list[str]) -> int:
     """Runs the call that stands behind ``argv`` and records it when it compiles, links or configures something."""
     config_file, name, *args = argv
     with open(config_file, encoding="utf-8") as file:
-        config = json.load(file)
-    command = config["commands"][name]
-    # CMake looks for compilers itself and must find the shims; a compiler's own helpers must not.
-    env = (
-        dict(os.environ, LC_ALL="C") if name == "cmake" else _environment(os.path.dirname(os.path.abspath(config_file)))
-    )
+        config: Config = json.load(file)
+    call = Call(name, config["commands"][name], args)
+    if name == "cmake":  # it looks for compilers itself and must find the shims; a compiler's own helpers must not
+        env = dict(os.environ, LC_ALL="C")
+    else:
+        env = _environment(os.path.dirname(os.path.abspath(config_file)))
     if os.environ.get(NESTED) or not _worth_a_record(name, args):
-        return _plain(command + args, env)
-    if config.get("dry"):
+        return _plain(call.command + args, env)
+    if config["dry"]:
         _touch_output(args)
-        _write(config["records"], name, command, args, 0.0, 0, "")
+        _write(config["records"], call, 0.0, Said(0, ""))
         return 0
     start = time.monotonic()
-    kept = _kept(config.get("objects"), name, command, args)
-    said = kept.find() if kept else None
-    if said is not None:
-        sys.stderr.write(said)
-        _write(config["records"], name, command, args, time.monotonic() - start, 0, said)
-        return 0
-    more = [*_quiet(name), *config.get("extra", {}).get(name, ()), *(kept.extra if kept else ())]
-    host = name not in ("cmake", "nvcc", "hipcc")
-    code, text = _forwarded(command + args + more, env, *(config.get("limits", (0, 0)) if host else (0, 0)))
-    if kept and code == 0:
+    said = _said(call, config, env)
+    _write(config["records"], call, time.monotonic() - start, said)
+    return said.code
+
+
+class Objects(TypedDict):
+    """Where objects are kept, as ``compiler.ObjectStore`` says it."""
+
+    folder: str
+    fresh: bool
+    place: str
+    basis: str
+
+
+class Config(TypedDict):
+    """What ``compiler.install_shims`` writes for all shims of a folder."""
+
+    records: str
+    commands: dict[str, list[str]]
+    extra: dict[str, list[str]]
+    dry: bool
+    objects: Objects | None
+    limits: tuple[float, int]
+
+
+class Call(NamedTuple):
+    """The name that a build called a compiler by, the real command, and the arguments."""
+
+    name: str
+    command: list[str]
+    args: list[str]
+
+    @property
+    def host(self) -> bool:
+        """Whether a compiler for the host runs: only those are limited and know g++'s options."""
+        return self.name not in ("cmake", "nvcc", "hipcc")
+
+
+class Said(NamedTuple):
+    """A compiler's exit status and the first part of its stderr."""
+
+    code: int
+    text: str
+
+
+class KeptObject(Protocol):
+    """``objects.Object``, which is loaded by path."""
+
+    extra: list[str]
+
+    def find(self) -> str | None:
+        """What the compiler said when it made the kept object, which now stands where it would."""
+        ...
+
+    def keep(self, said: str) -> None:
+        """Keep the object that the call has just made."""
+        ...
+
+
+def _said(call: Call, config: Config, env: dict[str, str]) -> Said:
+    """Takes the object of an equal call, or runs the compiler and keeps what it makes."""
+    kept = _kept(config["objects"], call)
+    text = kept.find() if kept is not None else None
+    if text is not None:
+        sys.stderr.write(text)
+        return Said(0, text)
+    argv = [*call.command, *call.args, *_quiet(call), *config["extra"].get(call.name, ())]
+    if kept is not None:
+        argv += kept.extra
+    seconds, memory = config["limits"] if call.host else (0, 0)
+    said = _forwarded(argv, env, seconds, memory)
+    if kept is not None and said.code == 0:
         with contextlib.suppress(OSError):  # what cannot be kept is compiled again
-            kept.keep(text)
-    _write(config["records"], name, command, args, time.monotonic() - start, code, text)
-    return code
+            kept.keep(said.text)
+    return said
 
 
-def _kept(objects: dict[str, Any] | None, name: str, command: list[str], args: list[str]) -> Any:
+def _kept(objects: Objects | None, call: Call) -> KeptObject | None:
     """The kept object of a call, if objects are kept and it makes one."""
-    if not objects or not (module := _beside("objects")).makes_one_object(name, args):
+    if objects is None:
+        return None
+    module = _beside("objects")
+    if not module.makes_one_object(call.name, call.args):
         return None
     shelf = _beside("shelf").Shelf(Path(objects["folder"]), fresh=objects["fresh"])
-    return module.Object(shelf, objects["place"], objects["basis"], command, args)
+    kept: KeptObject = module.Object(shelf, objects["place"], objects["basis"], call.command, call.args)
+    return kept
 
 
-def _beside(name: str) -> Any:
+def _beside(name: str) -> ModuleType:
     """A module in this file's folder that, as this one, needs nothing of the package."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.py")
     spec = importlib.util.spec_from_file_location(f"migrate_lens_{name}", path)
@@ -93,9 +159,9 @@ def _worth_a_record(name: str, args: list[str]) -> bool:
     return "-E" not in args and any(arg.endswith(RECORDED) for arg in args if not arg.startswith("-"))
 
 
-def _quiet(name: str) -> list[str]:
+def _quiet(call: Call) -> list[str]:
     """Behind everything else: libraries ask for colours themselves."""
-    return [] if name in ("cmake", "nvcc", "hipcc") else ["-fdiagnostics-color=never", MOST_ERRORS]
+    return ["-fdiagnostics-color=never", MOST_ERRORS] if call.host else []
 
 
 def _plain(command: list[str], env: dict[str, str]) -> int:
@@ -106,7 +172,7 @@ def _plain(command: list[str], env: dict[str, str]) -> int:
         return 127
 
 
-def _forwarded(command: list[str], env: dict[str, str], seconds: float, memory: int) -> tuple[int, str]:
+def _forwarded(command: list[str], env: dict[str, str], seconds: float, memory: int) -> Said:
     """Runs the compiler within its limits, hands its stderr on as it comes, and keeps the first part of it."""
 
     def limit() -> None:
@@ -116,7 +182,7 @@ def _forwarded(command: list[str], env: dict[str, str], seconds: float, memory: 
     try:
         process = subprocess.Popen(command, env=env, stderr=subprocess.PIPE, preexec_fn=limit, process_group=0)
     except OSError as error:
-        return 127, f"{command[0]}: {error.strerror}"
+        return Said(127, f"{command[0]}: {error.strerror}")
     assert process.stderr is not None
     watch = threading.Timer(seconds, os.killpg, (process.pid, signal.SIGKILL))
     watch.daemon = True
@@ -124,7 +190,7 @@ def _forwarded(command: list[str], env: dict[str, str], seconds: float, memory: 
     if seconds:
         watch.start()
     kept = bytearray()
-    while data := process.stderr.read1(65536):  # type: ignore[attr-defined]
+    while data := os.read(process.stderr.fileno(), 65536):
         kept += data[: max(0, KEEP - len(kept))]
         sys.stderr.buffer.write(data)
         sys.stderr.buffer.flush()
@@ -132,7 +198,7 @@ def _forwarded(command: list[str], env: dict[str, str], seconds: float, memory: 
     watch.cancel()
     if code < 0 and seconds and time.monotonic() - start >= seconds:
         kept += f"\n{command[0]}: fatal error: stopped after {seconds:.0f} s\n".encode()
-    return (code if code >= 0 else 128 - code), kept.decode("utf-8", "replace")
+    return Said(code if code >= 0 else 128 - code, kept.decode("utf-8", "replace"))
 
 
 def _touch_output(args: list[str]) -> None:
@@ -141,17 +207,17 @@ def _touch_output(args: list[str]) -> None:
             pass
 
 
-def _write(folder: str, name: str, command: list[str], args: list[str], seconds: float, code: int, text: str) -> None:
+def _write(folder: str, call: Call, seconds: float, said: Said) -> None:
     """Writes the record under a name of its own and in one step: a reader sees all of it or nothing."""
     path = os.path.join(folder, f"{time.time_ns()}-{os.getpid()}.json")
     record = {
-        "name": name,
-        "command": command,
-        "args": args,
+        "name": call.name,
+        "command": call.command,
+        "args": call.args,
         "cwd": os.getcwd(),
         "seconds": seconds,
-        "rc": code,
-        "stderr": text,
+        "rc": said.code,
+        "stderr": said.text,
     }
     with open(path + ".part", "w", encoding="utf-8") as file:
         json.dump(record, file)

@@ -17,9 +17,8 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import ModuleType, TracebackType
-from typing import Any
 
 HIDDEN = ("torch", "torchgen", "functorch")
 
@@ -29,7 +28,7 @@ class TorchAsPaddle:
 
     def __init__(self) -> None:
         self.busy = False
-        self.compat: Any = None
+        self.on = False
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -49,11 +48,12 @@ class TorchAsPaddle:
 
     def switch_on(self) -> None:
         """Imports Paddle once and enables its compat for everyone."""
-        if self.compat is not None:
+        if self.on:
             return
         self.busy = True
         try:
-            self.compat = paddle = importlib.import_module("paddle")
+            paddle = importlib.import_module("paddle")
+            self.on = True
             paddle.disable_signal_handler()
             paddle.enable_compat()
         finally:
@@ -65,13 +65,16 @@ def hide_metadata() -> None:
     import importlib.metadata as metadata
 
     search = metadata.MetadataPathFinder.find_distributions
+    everything = metadata.DistributionFinder.Context()
 
-    def find_distributions(context: Any = metadata.DistributionFinder.Context()) -> Any:  # noqa: B008
+    def find_distributions(
+        context: metadata.DistributionFinder.Context = everything,
+    ) -> Iterator[metadata.Distribution]:
         if (context.name or "").lower() in HIDDEN:
             return iter(())
-        return (found for found in search(context) if str(found.metadata["Name"]).lower() not in HIDDEN)
+        return (installed for installed in search(context) if str(installed.metadata["Name"]).lower() not in HIDDEN)
 
-    metadata.MetadataPathFinder.find_distributions = find_distributions  # type: ignore[method-assign]
+    setattr(metadata.MetadataPathFinder, "find_distributions", find_distributions)  # noqa: B010 - a method of a class
 
 
 def keep_exceptions(folder: str) -> None:
@@ -91,7 +94,7 @@ def keep_exceptions(folder: str) -> None:
     sys.excepthook = hook
 
 
-def file_of(name: str, names: dict[str, Any]) -> str:
+def file_of(name: str, names: dict[str, object]) -> str:
     """The file of a frame; setuptools executes setup.py from a string and leaves its path in ``__file__``."""
     if name.startswith("<") and names.get("__name__") == "__main__" and names.get("__file__"):
         name = str(names["__file__"])
@@ -146,9 +149,9 @@ def refused_callee(error: BaseException) -> str:
     holders = [names, *(vars(value) for value in names.values() if isinstance(value, ModuleType))]
     head, _, rest = refused[1].partition(".")
     for holder in holders:
-        found = holder.get(head)
-        if str(getattr(found, "__module__", "")).partition(".")[0] in ("paddle", "torch"):
-            return ".".join(filter(None, [found.__module__, head, rest]))
+        module = str(getattr(holder.get(head), "__module__", ""))
+        if module.partition(".")[0] in ("paddle", "torch"):
+            return ".".join(filter(None, [module, head, rest]))
     return ""
 
 

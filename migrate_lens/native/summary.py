@@ -39,9 +39,10 @@ def _compiler_line(source: Path, calls: Sequence[CompilerCall]) -> str:
     failed = [call for call in calls if call.returncode != 0]
     failed.sort(key=lambda call: call.links)
     for call in failed:
-        found = [d for d in parse(call.stderr, call.cwd, lambda path: path.is_relative_to(source)) if _fails(d)]
-        if found:
-            return _short(describe(found[0], source))
+        diagnostics = parse(call.stderr, call.cwd, lambda path: path.is_relative_to(source))
+        first = next((diagnostic for diagnostic in diagnostics if _fails(diagnostic)), None)
+        if first is not None:
+            return _short(describe(first, source))
         if call.name == "cmake" and (match := re.search(r"CMake Error.*(?:\n+\s+.*){0,2}", call.stderr)):
             return _short(match[0])
         if call.stderr.strip():
@@ -51,8 +52,8 @@ def _compiler_line(source: Path, calls: Sequence[CompilerCall]) -> str:
 
 def went_under(call: CompilerCall) -> bool:
     """Whether a failed call says nothing of the source: the compiler broke, was killed, or was mute."""
-    found = parse(call.stderr, call.cwd, lambda path: True)
-    return not call.stderr.strip() or any(d.kind is Kind.COMPILER for d in found)
+    diagnostics = parse(call.stderr, call.cwd, lambda path: True)
+    return not call.stderr.strip() or any(diagnostic.kind is Kind.COMPILER for diagnostic in diagnostics)
 
 
 def _fails(diagnostic: Diagnostic) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 # ATen/ops holds one header a function, so those are known by file name and not read.
 READ = ("c10", "torch/headeronly", "torch/csrc/api/include", "torch/csrc/autograd", "pybind11")
@@ -46,6 +46,13 @@ class Known(Protocol):
         ...
 
 
+class _Names(NamedTuple):
+    """Macros, and types with their full names."""
+
+    macros: frozenset[str]
+    types: dict[str, str]
+
+
 class TorchHeaders:
     """Reads the headers lazily: a build without errors never asks."""
 
@@ -58,13 +65,13 @@ class TorchHeaders:
 
     def macro(self, name: str) -> bool:
         """Whether some public header of torch defines this macro."""
-        return name in self._names[0]
+        return name in self._names.macros
 
     def qualified(self, name: str) -> str:
         """The full name of a function or type that torch declares, empty if it has none of that name."""
         if any((root / "ATen/ops" / f"{name.removesuffix('_out')}.h").is_file() for root in self.roots):
             return f"at::{name}"
-        return self._names[1].get(name, "")
+        return self._names.types.get(name, "")
 
     def returns_tensor(self, api: str) -> bool:
         """Whether a function or method of this full name gives a tensor, whichever overload is meant."""
@@ -73,10 +80,10 @@ class TorchHeaders:
             return self._tensor_methods.get(name, False)
         if owner not in ("at", "torch"):
             return False
-        texts = (_text(root / "ATen/ops" / f"{name}.h") for root in self.roots)
-        results = [
-            found for text in texts for found in re.findall(rf"^inline (.+) {re.escape(name)}\(", text, re.MULTILINE)
-        ]
+        overload = re.compile(rf"^inline (.+) {re.escape(name)}\(", re.MULTILINE)
+        results: list[str] = []
+        for root in self.roots:
+            results += overload.findall(_text(root / "ATen/ops" / f"{name}.h"))
         return bool(results) and all(result == "at::Tensor" for result in results)
 
     def parameters(self, macro: str) -> tuple[str, ...]:
@@ -88,7 +95,7 @@ class TorchHeaders:
         return ()
 
     @cached_property
-    def _names(self) -> tuple[frozenset[str], dict[str, str]]:
+    def _names(self) -> _Names:
         macros: set[str] = set()
         types: dict[str, str] = {}
         for root, path in self._files():
@@ -99,7 +106,7 @@ class TorchHeaders:
                 continue
             for name in _TYPE.findall(text):
                 types.setdefault(name, f"{space}::{name}")
-        return frozenset(macros), types
+        return _Names(frozenset(macros), types)
 
     @cached_property
     def _tensor_methods(self) -> dict[str, bool]:

@@ -10,11 +10,12 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
+from typing import NamedTuple
 
 from migrate_lens.native import standins
 from migrate_lens.native.bridging import PRELUDE, Bridge
 from migrate_lens.native.compiler import MOST_ERRORS, PAIRED, CompilerCall
-from migrate_lens.native.constructs import Construct, collect, name
+from migrate_lens.native.constructs import Construct, ConstructKind, collect, name
 from migrate_lens.native.diagnostics import Diagnostic, Kind, parse, relocated
 from migrate_lens.native.process import Ran, kill_running, memory_limit, run_bounded
 from migrate_lens.native.torch_headers import Known
@@ -23,13 +24,13 @@ WORKERS = 2
 ROUNDS = 12
 UNIT_SECONDS = 240.0
 BEHIND = 3
-# The kinds that a stand-in of slightly the wrong type cannot bring about.
 STANDARDS = {
     f"{family}++{digits}": year
     for family in ("c", "gnu")
     for year, names in ((14, "14 1y"), (17, "17 1z"), (20, "20 2a"), (23, "23 2b"), (26, "26 2c"))
     for digits in names.split()
 }
+# The kinds that a stand-in of slightly the wrong type cannot bring about.
 FIRM = (Kind.UNDECLARED, Kind.MEMBER, Kind.OPERATOR)
 # -Wno-error so that a warning of ours cannot become an error of theirs; caret lines would only fill the buffer.
 CHECK = (
@@ -155,11 +156,16 @@ def look_behind(unit: Unit, check: UnitCheck, bridge: Bridge, ground: Ground) ->
     ran = _compile(argv, unit, left)
     if ran.timed_out:
         return check
-    found = parse(ran.output, Path(str(unit.cwd).replace(old, new)), lambda path: path.is_relative_to(bridge.copy))
-    firm = [relocated(d, bridge.original) for d in found if d.kind in FIRM]
-    known = {_place(construct) for construct in check.constructs}
-    fresh = [c for c in collect(firm, ground.known, alone=False) if _new(c, bridge) and _place(c) not in known]
-    return replace(check, constructs=(*check.constructs, *(replace(c, folded=0) for c in fresh)))
+    cwd = Path(str(unit.cwd).replace(old, new))
+    diagnostics = parse(ran.output, cwd, lambda path: path.is_relative_to(bridge.copy))
+    firm = [relocated(diagnostic, bridge.original) for diagnostic in diagnostics if diagnostic.kind in FIRM]
+    seen = {_place(construct) for construct in check.constructs}
+    fresh = [
+        replace(construct, folded=0)
+        for construct in collect(firm, ground.known, alone=False)
+        if _new(construct, bridge) and _place(construct) not in seen
+    ]
+    return replace(check, constructs=(*check.constructs, *fresh))
 
 
 def _place(construct: Construct) -> tuple[str, int]:
@@ -170,7 +176,7 @@ def _place(construct: Construct) -> tuple[str, int]:
 def _new(construct: Construct, bridge: Bridge) -> bool:
     """Whether a construct is torch's own and no consequence of a stand-in."""
     owner = construct.api.rpartition("::")[0]
-    if construct.kind == "standard" or construct.api.startswith("std::"):
+    if construct.kind is ConstructKind.STANDARD or construct.api.startswith("std::"):
         return False  # said by the first look, or part of a newer language
     return owner not in bridge.types and "migrate_lens" not in construct.message.lower()
 
@@ -183,27 +189,44 @@ def _needs_standins(unit: Unit, ground: Ground) -> bool:
 
 def check_unit(unit: Unit, ground: Ground) -> UnitCheck:
     """Reads one unit to its end: as the build left it if that is the end, else again with stand-ins."""
-    text, failed = unit.text, unit.returncode != 0
+    said: Said | None = None
+    if unit.text is not None:
+        said = Said(unit.text, failed=unit.returncode != 0)
     for _ in range(ROUNDS):
-        if text is not None:
-            found = [d for d in parse(text, unit.cwd, ground.own) if d.name not in unit.torch_macros]
-            if MOST_ERRORS in text[-200:]:
-                return _stuck(unit, found, f"it has more errors than {MOST_ERRORS} lets the compiler say", ground)
-            fresh = [d for d in found if d.kind is Kind.HEADER and not _stands(d)]
-            if not fresh:
-                return _checked(unit, found, failed, ground)
-            if stuck := [d.name for d in fresh if not ground.known.header(d.name)]:
-                return _stuck(unit, found, f"{stuck[0]} is not found and is none of torch's headers", ground)
-            standins.write(ground.standins, [d.name for d in fresh])
+        if said is not None and (check := _judged(unit, said, ground)) is not None:
+            return check
         left = ground.left()
         if left <= 0:
-            return UnitCheck(unit.path, (), False, "no time was left for it", command=unit.command)
+            return _unread(unit, "no time was left for it")
         ran = _compile(_argv(unit, ground), unit, left)
-        if ran.timed_out or ran.returncode is None:
-            reason = f"the compiler was stopped after {ran.seconds:.0f} s" if ran.timed_out else ran.output
-            return UnitCheck(unit.path, (), False, reason, command=unit.command)
-        text, failed = ran.output, ran.returncode != 0
-    return UnitCheck(unit.path, (), False, f"more than {ROUNDS} rounds of missing headers", command=unit.command)
+        if ran.timed_out:
+            return _unread(unit, f"the compiler was stopped after {ran.seconds:.0f} s")
+        if ran.returncode is None:
+            return _unread(unit, ran.output)
+        said = Said(ran.output, failed=ran.returncode != 0)
+    return _unread(unit, f"more than {ROUNDS} rounds of missing headers")
+
+
+class Said(NamedTuple):
+    """What the compiler said of a unit, and whether it failed."""
+
+    text: str
+    failed: bool
+
+
+def _judged(unit: Unit, said: Said, ground: Ground) -> UnitCheck | None:
+    """What a unit lacks; None where the compiler has to look again, now that its missing headers have stand-ins."""
+    diagnostics = [d for d in parse(said.text, unit.cwd, ground.own) if d.name not in unit.torch_macros]
+    if MOST_ERRORS in said.text[-200:]:
+        return _stuck(unit, diagnostics, f"it has more errors than {MOST_ERRORS} lets the compiler say", ground)
+    missing = [d.name for d in diagnostics if d.kind is Kind.HEADER and not _stands(d)]
+    if not missing:
+        return _checked(unit, diagnostics, said.failed, ground)
+    foreign = next((header for header in missing if not ground.known.header(header)), None)
+    if foreign is not None:
+        return _stuck(unit, diagnostics, f"{foreign} is not found and is none of torch's headers", ground)
+    standins.write(ground.standins, missing)
+    return None
 
 
 def _stands(diagnostic: Diagnostic) -> bool:
@@ -211,31 +234,31 @@ def _stands(diagnostic: Diagnostic) -> bool:
     return diagnostic.message.startswith("#warning")
 
 
-def _checked(unit: Unit, found: Sequence[Diagnostic], failed: bool, ground: Ground) -> UnitCheck:
-    broken = next((d for d in found if d.kind is Kind.COMPILER), None)
+def _checked(unit: Unit, diagnostics: Sequence[Diagnostic], failed: bool, ground: Ground) -> UnitCheck:
+    broken = next((d for d in diagnostics if d.kind is Kind.COMPILER), None)
     if broken is not None:
-        return UnitCheck(unit.path, (), False, broken.message, command=unit.command)
-    if failed and not found:
-        return UnitCheck(unit.path, (), False, "the compiler failed and named no error", command=unit.command)
-    headers = tuple(dict.fromkeys(d.name for d in found if d.kind is Kind.HEADER))
-    newer = _of_newer_language(unit, found, ground)
-    constructs = collect([d for d in found if d not in newer], ground.known) if len(newer) < len(found) else ()
+        return _unread(unit, broken.message)
+    if failed and not diagnostics:
+        return _unread(unit, "the compiler failed and named no error")
+    headers = tuple(dict.fromkeys(d.name for d in diagnostics if d.kind is Kind.HEADER))
+    newer = _of_newer_language(unit, diagnostics, ground)
+    rest = [diagnostic for diagnostic in diagnostics if diagnostic not in newer]
+    constructs = collect(rest, ground.known) if len(newer) < len(diagnostics) else ()
     if newer:
         api = f"torch.utils.cpp_extension.BuildExtension(-std={unit.torch_standard})"
-        constructs = (Construct(api, "language", newer[0].site, newer[0].message, len(newer) - 1), *constructs)
+        language = Construct(api, ConstructKind.LANGUAGE, newer[0].site, newer[0].message, len(newer) - 1)
+        constructs = (language, *constructs)
     return UnitCheck(unit.path, constructs, True, "", headers, unit.command)
 
 
-def _of_newer_language(unit: Unit, found: Sequence[Diagnostic], ground: Ground) -> list[Diagnostic]:
+def _of_newer_language(unit: Unit, diagnostics: Sequence[Diagnostic], ground: Ground) -> list[Diagnostic]:
     """The errors that go away under torch's language standard, where torch's builder asks for a newer one.
 
     Only errors that name nothing of torch's make it worth a second look, and the second look costs one more check.
     """
-    old = max((STANDARDS.get(flag[5:], 0) for flag in unit.command if flag.startswith("-std=")), default=0)
-    asked = STANDARDS.get(unit.torch_standard, 0)
+    plain = [d for d in diagnostics if _is_plain_error(d, ground.known)]
     left = ground.left()
-    plain = [d for d in found if d.kind not in (Kind.HEADER, Kind.UNDEFINED_MACRO) and not torch_name(d, ground.known)]
-    if not plain or asked <= old or left <= 0:
+    if not plain or not _asks_newer(unit) or left <= 0:
         return []
     command = (*unit.command, f"-std={unit.torch_standard}")
     argv = _argv(replace(unit, command=command), ground)
@@ -248,14 +271,26 @@ def _of_newer_language(unit: Unit, found: Sequence[Diagnostic], ground: Ground) 
     return [d for d in plain if (d.site, d.kind, d.name) not in still]
 
 
-def torch_name(diagnostic: Diagnostic, known: Known) -> bool:
-    """Whether an error names something of torch's itself."""
-    found = name(diagnostic, known)
-    return found is not None and not found[0].startswith("std::")
+def _asks_newer(unit: Unit) -> bool:
+    """Whether torch's builder asks for a newer language standard than the unit is compiled with."""
+    current = max((STANDARDS.get(flag[5:], 0) for flag in unit.command if flag.startswith("-std=")), default=0)
+    return STANDARDS.get(unit.torch_standard, 0) > current
 
 
-def _stuck(unit: Unit, found: Sequence[Diagnostic], reason: str, ground: Ground) -> UnitCheck:
-    return UnitCheck(unit.path, collect(found, ground.known), False, reason, command=unit.command)
+def _is_plain_error(diagnostic: Diagnostic, known: Known) -> bool:
+    """Whether an error names nothing of torch's."""
+    if diagnostic.kind in (Kind.HEADER, Kind.UNDEFINED_MACRO):
+        return False
+    about = name(diagnostic, known)
+    return about is None or about.api.startswith("std::")
+
+
+def _unread(unit: Unit, reason: str) -> UnitCheck:
+    return UnitCheck(unit.path, (), False, reason, command=unit.command)
+
+
+def _stuck(unit: Unit, diagnostics: Sequence[Diagnostic], reason: str, ground: Ground) -> UnitCheck:
+    return UnitCheck(unit.path, collect(diagnostics, ground.known), False, reason, command=unit.command)
 
 
 def _argv(unit: Unit, ground: Ground) -> list[str]:
@@ -292,9 +327,13 @@ def flags(call: CompilerCall) -> tuple[str, ...]:
     while index < len(args):
         arg = args[index]
         width = 2 if arg in PAIRED and index + 1 < len(args) else 1
-        if width == 1 and (not arg.startswith("-") or arg in ("-c", "-w", "-fsyntax-only") or arg.startswith("-M")):
-            pass
-        elif arg not in ("-o", "-MF", "-MT", "-MQ"):
+        dropped = arg in ("-o", "-MF", "-MT", "-MQ") or (width == 1 and _is_action(arg))
+        if not dropped:
             kept += args[index : index + width]
         index += width
     return tuple(kept)
+
+
+def _is_action(arg: str) -> bool:
+    """Whether an argument is a source, or says what to do with one."""
+    return not arg.startswith("-") or arg in ("-c", "-w", "-fsyntax-only") or arg.startswith("-M")

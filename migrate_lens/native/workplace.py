@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from migrate_lens.model.errors import StateError
 from migrate_lens.model.report import Runtime
 from migrate_lens.native import site_hook
-from migrate_lens.native.compiler import install_shims
+from migrate_lens.native.compiler import ShimOptions, install_shims
 from migrate_lens.native.copying import copy_tree
-from migrate_lens.native.process import memory_limit, run_bounded
+from migrate_lens.native.process import run_bounded
 
 # Warnings only: an `#if` on a macro that nobody defines takes the other branch without a word. The rest of the flags
 # make an object cheaper and change nothing that a library can see.
@@ -138,41 +137,29 @@ def describe(python: Path, folder: Path) -> Interpreter:
 
 
 def environment(
-    place: Workplace, runtime: Runtime, python: Path, about: Interpreter, *, dry: bool = False,
-    objects: Mapping[str, object] | None = None, limit: float = 0,
-) -> dict[str, str]:  # fmt: skip
+    place: Workplace, runtime: Runtime, python: Path, about: Interpreter, options: ShimOptions
+) -> dict[str, str]:
     """The variables of a build: the user's own, with the shims and the site hook in front."""
     env = dict(os.environ)
     env["PATH"] = os.pathsep.join([str(python.parent), env.get("PATH", os.defpath)])
-    cmake = () if runtime is Runtime.TORCH else about.hidden_from_cmake
-    env |= install_shims(
-        place.bin,
-        place.calls,
-        env,
-        about.known,
-        extra={"cmake": cmake},
-        dry=dry,
-        objects=objects,
-        limits=(limit, memory_limit()),
-    )
-    flags = {name: f"{env.get(name, '')} {FLAGS}".strip() for name in ("CFLAGS", "CXXFLAGS")}
-    front = [str(place.site), *filter(None, [env.get("PYTHONPATH")])]
-    return (
-        env
-        | flags
-        | {
-            "LC_ALL": "C",
-            "PYTHONPATH": os.pathsep.join(front),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTHONUNBUFFERED": "1",
-            "TMPDIR": str(place.tmp),
-            "MAX_JOBS": "2",
-            "CMAKE_BUILD_PARALLEL_LEVEL": "2",
-            "PIP_CONFIG_FILE": os.devnull,
-            "MIGRATE_LENS_RUNTIME": str(runtime),
-            "MIGRATE_LENS_ERRORS": str(place.errors),
-            # The copy has no .git to ask.
-            "SETUPTOOLS_SCM_PRETEND_VERSION": env.get("SETUPTOOLS_SCM_PRETEND_VERSION", "0.0.0"),
-            "PBR_VERSION": env.get("PBR_VERSION", "0.0.0"),
-        }
-    )
+    if runtime is not Runtime.TORCH:
+        options = replace(options, extra={**options.extra, "cmake": about.hidden_from_cmake})
+    env |= install_shims(place.bin, place.calls, env, about.known, options)
+    for name in ("CFLAGS", "CXXFLAGS"):
+        env[name] = f"{env.get(name, '')} {FLAGS}".strip()
+    python_path = [str(place.site), *filter(None, [env.get("PYTHONPATH")])]
+    return env | {
+        "LC_ALL": "C",
+        "PYTHONPATH": os.pathsep.join(python_path),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "TMPDIR": str(place.tmp),
+        "MAX_JOBS": "2",
+        "CMAKE_BUILD_PARALLEL_LEVEL": "2",
+        "PIP_CONFIG_FILE": os.devnull,
+        "MIGRATE_LENS_RUNTIME": str(runtime),
+        "MIGRATE_LENS_ERRORS": str(place.errors),
+        # The copy has no .git to ask.
+        "SETUPTOOLS_SCM_PRETEND_VERSION": env.get("SETUPTOOLS_SCM_PRETEND_VERSION", "0.0.0"),
+        "PBR_VERSION": env.get("PBR_VERSION", "0.0.0"),
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from migrate_lens.model.audit import ASKED, AuditGap, AuditReport, LibraryAudit
+from migrate_lens.model.audit import AuditGap, AuditReport, Basis, LibraryAudit
 from migrate_lens.model.report import Runtime
 from migrate_lens.model.target import TARGET
 from migrate_lens.reports.wording import clean, count, sites
@@ -93,7 +93,7 @@ def gap_head(audited: AuditGap) -> str:
 def gap_body(audited: AuditGap) -> list[str]:
     """Where, what is expected, what is there, and why it is said."""
     gap = audited.gap
-    basis = "both frameworks were asked" if audited.basis == ASKED else f"rule {gap.rule}"
+    basis = "both frameworks were asked" if audited.basis is Basis.ASKED else f"rule {gap.rule}"
     where = f"{count(len(gap.sites), 'site')} in {count(len(audited.files), 'file')}: {sites(gap.sites)}"
     return [where, f"{clean(gap.expected)}; {clean(gap.actual)} ({basis})", *map(clean, gap.evidence[:3])]
 

@@ -27,7 +27,7 @@ SEEN = [
 
 @pytest.mark.parametrize(("source", "event", "api", "line"), SEEN)
 def test_a_use_is_seen_on_its_line(source: str, event: str, api: str, line: int) -> None:
-    found = {(use.event, use.api, use.line) for use in scan_native(source.encode(), "a.cpp").uses}
+    found = {(use.event, use.api, use.line) for use in scan_native(source.encode()).uses}
     assert (event, api, line) in found
 
 
@@ -43,18 +43,18 @@ NOT_SEEN = [
 
 @pytest.mark.parametrize("source", NOT_SEEN)
 def test_what_is_not_torch_is_not_seen(source: str) -> None:
-    assert scan_native(source.encode(), "a.cpp").uses == ()
+    assert scan_native(source.encode()).uses == ()
 
 
 def test_cmake_counts_only_where_torch_is_found() -> None:
-    with_torch = scan_cmake(b"find_package(Torch REQUIRED)\ntarget_link_libraries(a b)\n", "CMakeLists.txt")
+    with_torch = scan_cmake(b"find_package(Torch REQUIRED)\ntarget_link_libraries(a b)\n")
     assert [(use.api, use.line) for use in with_torch.uses] == [("find_package", 1), ("target_link_libraries", 2)]
-    assert scan_cmake(b"# find_package(Torch)\ntarget_link_libraries(a b)\n", "CMakeLists.txt").uses == ()
+    assert scan_cmake(b"# find_package(Torch)\ntarget_link_libraries(a b)\n").uses == ()
 
 
 def test_only_build_requirements_on_torch_count() -> None:
     source = b'[build-system]\nrequires = [\n  "setuptools",\n  "torch>=2",\n]\n[project]\ndependencies = ["torch"]\n'
-    assert [use.line for use in scan_pyproject(source, "pyproject.toml").uses] == [4]
+    assert [use.line for use in scan_pyproject(source).uses] == [4]
 
 
 HEADER = """

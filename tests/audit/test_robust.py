@@ -128,9 +128,9 @@ def test_no_source_breaks_a_reader(source: bytes) -> None:
     rows = source.count(b"\n") + 1
     for scan in (
         scan_python(source, "a.py"),
-        scan_native(source, "a.cpp"),
-        scan_cmake(source, "a"),
-        scan_pyproject(source, "a"),
+        scan_native(source),
+        scan_cmake(source),
+        scan_pyproject(source),
     ):
         assert all(1 <= use.line <= rows for use in scan.uses)
     headers.read_header(source.decode("latin-1"), headers.Declared())

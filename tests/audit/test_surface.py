@@ -11,7 +11,7 @@ import pytest
 from audit_samples import DOCUMENT
 
 from migrate_lens.audit import surface
-from migrate_lens.audit.surface import Surface
+from migrate_lens.audit.surface import Declaration, Surface
 from migrate_lens.model.errors import RuntimeUnavailable, StateError
 from migrate_lens.worker.backends.paddle import surface as paddle_side
 from migrate_lens.worker.backends.torch import surface as torch_side
@@ -70,13 +70,13 @@ def test_a_function_that_hides_its_equivalent_is_told(real: Surface) -> None:
 
 @pytest.mark.real
 def test_native_names_headers_macros_and_methods(real: Surface) -> None:
-    assert real.declared("headers", "torch/script.h").verdict == "missing"
-    assert real.declared("headers", "torch/extension.h").verdict == "present"
-    assert real.declared("names", "at::cumsum").verdict == "missing"
-    assert real.declared("macros", "TORCH_CHECK").verdict == "present"
+    assert real.declared(Declaration.HEADERS, "torch/script.h").verdict == "missing"
+    assert real.declared(Declaration.HEADERS, "torch/extension.h").verdict == "present"
+    assert real.declared(Declaration.NAMES, "at::cumsum").verdict == "missing"
+    assert real.declared(Declaration.MACROS, "TORCH_CHECK").verdict == "present"
     assert real.native_method("Tensor", "narrow").verdict == "missing"
     assert real.native_method("Tensor", "defined").verdict == "present"
-    assert real.declared("names", "mine::thing").verdict == "unknown"
+    assert real.declared(Declaration.NAMES, "mine::thing").verdict == "unknown"
 
 
 @pytest.mark.real
@@ -114,13 +114,13 @@ def test_an_interpreter_without_torch_is_an_error_with_a_remedy(tmp_path: Path) 
 
 def test_a_link_to_this_interpreter_in_another_environment_is_another_one(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
-    assert surface.identity_of(Path(sys.executable), 0).startswith("torch-")
-    assert surface.identity_of(tmp_path / "bare/bin/python", 0) == ""
+    assert surface.identity_of(Path(sys.executable), surface.TORCH_VERSION).startswith("torch-")
+    assert surface.identity_of(tmp_path / "bare/bin/python", surface.TORCH_VERSION) == ""
 
 
 def test_an_interpreter_that_cannot_be_run_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RuntimeUnavailable, match="cannot be run"):
-        surface.identity_of(tmp_path / "nothing", 0)
+        surface.identity_of(tmp_path / "nothing", surface.TORCH_VERSION)
 
 
 def test_a_stand_in_that_warns_is_fake() -> None:
@@ -149,8 +149,13 @@ def test_signatures_are_read_from_documentation() -> None:
 
 
 def test_what_is_merged_keeps_absent_names_absent() -> None:
-    torch = {"framework": "torch", "identity": ["1", ""], "include": [], "names": {"torch.a": ["function", ["x"], ""]}}
-    paddle = {"framework": "paddle", "identity": ["2", ""], "include": [], "names": {}}
+    torch: surface.FrameworkAnswer = {
+        "framework": "torch",
+        "identity": ["1", ""],
+        "include": [],
+        "names": {"torch.a": ["function", ["x"], ""]},
+    }
+    paddle: surface.FrameworkAnswer = {"framework": "paddle", "identity": ["2", ""], "include": [], "names": {}}
     merged = json.loads(json.dumps(surface.merge(torch, paddle)))
     assert Surface(merged).ask("torch").verdict == "unknown"
     assert merged["names"]["torch.a"] == ["function", None, [], False, False]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from migrate_lens.audit import surface
 from migrate_lens.model.audit import AuditGap, LibraryAudit
 
 Audit = Callable[..., LibraryAudit]
 
-DOCUMENT: dict[str, Any] = {
+DOCUMENT: surface.Document = {
     "schema": surface.SCHEMA,
     "torch": ["2.0", "aaa"],
     "paddle": ["3.0", "bbb"],

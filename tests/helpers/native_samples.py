@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from migrate_lens.model.report import BuildEntry, Library
+from migrate_lens.model.report import BuildEntry, BuildKind, Library
 from migrate_lens.native.torch_headers import NothingKnown
 
 SAMPLES = Path(__file__).parents[1] / "native" / "samples"
@@ -37,7 +37,7 @@ def library(root: Path, kind: str = "setuptools", entry: str = "setup.py") -> Li
         import_root=root,
         packages=(root.name,),
         modules=(root.name,),
-        build=BuildEntry(kind, root / entry, native=True),
+        build=BuildEntry(BuildKind(kind), root / entry, native=True),
         native_sources=(),
         probes=(),
         probes_from="found",

@@ -8,6 +8,7 @@ from typing import Any
 
 from migrate_lens.model.report import (
     BuildEntry,
+    BuildKind,
     Category,
     Decision,
     Environment,
@@ -39,7 +40,7 @@ LIBRARY = Library(
     import_root=ROOT / "src",
     packages=("mylib",),
     modules=("mylib", "mylib.ops"),
-    build=BuildEntry("setuptools", ROOT / "setup.py", native=True),
+    build=BuildEntry(BuildKind.SETUPTOOLS, ROOT / "setup.py", native=True),
     native_sources=(ROOT / "csrc" / "ops.cc",),
     probes=(Probe(ProbeKind.SCRIPT, "smoke.py", ROOT / "smoke.py"),),
     probes_from="found",

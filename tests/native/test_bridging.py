@@ -8,7 +8,7 @@ import pytest
 from native_samples import FakeTorch
 
 from migrate_lens.native.bridging import PRELUDE, Bridge, hides
-from migrate_lens.native.constructs import Construct
+from migrate_lens.native.constructs import Construct, ConstructKind
 from migrate_lens.native.diagnostics import Location
 
 TORCH = FakeTorch(tensors=["at::Tensor::select", "at::cumsum"])
@@ -16,9 +16,8 @@ TORCH = FakeTorch(tensors=["at::Tensor::select", "at::cumsum"])
 
 def at(path: Path, api: str, kind: str, line: int = 1) -> Construct:
     text = path.read_text().splitlines()[line - 1]
-    return Construct(
-        api, kind, Location(path, line, text.index(api.rpartition("::")[2].removeprefix("operator")) + 1), "said"
-    )
+    column = text.index(api.rpartition("::")[2].removeprefix("operator")) + 1
+    return Construct(api, ConstructKind(kind), Location(path, line, column), "said")
 
 
 def bridged(root: Path, text: str, *wanted: tuple[str, str]) -> tuple[bool, str, str]:

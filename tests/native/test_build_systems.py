@@ -71,7 +71,7 @@ def both(root: Path, work: Path) -> tuple[BuildRun, BuildRun, NativeReport]:
     found = discover(root)
     torch = build_library(found, Runtime.TORCH, PYTHON, work, timeout=LIMIT)
     paddle = build_library(found, Runtime.TARGET, PYTHON, work, timeout=LIMIT)
-    return torch, paddle, compare_builds(found, torch, paddle, PYTHON, work, LIMIT)
+    return torch, paddle, compare_builds(torch, paddle, PYTHON, work, LIMIT)
 
 
 @pytest.mark.real

@@ -13,7 +13,7 @@ import pytest
 from native_samples import library
 from processes import gone
 
-from migrate_lens.model.report import BuildEntry, Library, Outcome, Runtime
+from migrate_lens.model.report import BuildEntry, BuildKind, Library, Outcome, Runtime
 from migrate_lens.native import BuildRun, NativeReport, build_library, compare_builds, diagnose_build
 from migrate_lens.native.build import commands
 from migrate_lens.native.workplace import Interpreter, Workplace
@@ -45,7 +45,7 @@ def both(name: str, work: Path) -> Both:
     before = stamps(found.root)
     torch = build_library(found, Runtime.TORCH, PYTHON, work, timeout=LIMIT)
     paddle = build_library(found, Runtime.TARGET, PYTHON, work, timeout=LIMIT)
-    report = compare_builds(found, torch, paddle, PYTHON, work, LIMIT)
+    report = compare_builds(torch, paddle, PYTHON, work, LIMIT)
     return Both(found, torch, paddle, report, before, stamps(found.root))
 
 
@@ -110,7 +110,7 @@ def test_one_diagnosis_finds_the_gaps_of_setup_and_of_the_sources_behind_it(brok
 @pytest.mark.real
 @pytest.mark.native
 def test_what_does_not_build_under_torch_is_no_gap(broken: Both, tmp_path: Path) -> None:
-    assert diagnose_build(broken.library, broken.paddle, broken.paddle, PYTHON, tmp_path, 10) == ()
+    assert diagnose_build(broken.paddle, broken.paddle, PYTHON, tmp_path, 10) == ()
 
 
 def test_a_library_without_native_code_has_no_build_stage(tmp_path: Path) -> None:
@@ -118,8 +118,8 @@ def test_a_library_without_native_code_has_no_build_stage(tmp_path: Path) -> Non
     plain = library(tmp_path)
     for build in (
         None,
-        BuildEntry("setuptools", tmp_path / "setup.py", native=False),
-        BuildEntry("jit", tmp_path, True),
+        BuildEntry(BuildKind.SETUPTOOLS, tmp_path / "setup.py", native=False),
+        BuildEntry(BuildKind.JIT, tmp_path, True),
     ):
         found = Library(**{name: getattr(plain, name) for name in Library.__slots__} | {"build": build})
         run = build_library(found, Runtime.TORCH, PYTHON, tmp_path / "work", timeout=5)

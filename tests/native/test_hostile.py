@@ -18,7 +18,7 @@ from migrate_lens.cli.app import main
 from migrate_lens.model.report import Outcome, Runtime
 from migrate_lens.native import build_library, process
 from migrate_lens.native import units as units_module
-from migrate_lens.native.compiler import install_shims, read_calls
+from migrate_lens.native.compiler import Limits, ShimOptions, install_shims, read_calls
 from migrate_lens.native.process import run_bounded, session
 from migrate_lens.native.units import Ground, Unit, UnitCheck, check_units
 
@@ -104,7 +104,7 @@ def test_a_compiler_call_of_a_build_has_limits_of_its_own(tmp_path: Path) -> Non
     (tmp_path / "g++").chmod(0o755)
     records = tmp_path / "records"
     env = dict(os.environ, PATH=f"{tmp_path}:/usr/bin:/bin")
-    env |= install_shims(tmp_path / "shims", records, env, (), limits=(1.0, 1 << 32))
+    env |= install_shims(tmp_path / "shims", records, env, (), ShimOptions(limits=Limits(1.0, 1 << 32)))
     ran = run_bounded(["g++", "-c", "a.cc"], cwd=tmp_path, env=env, timeout=PATIENCE)
     (call,) = read_calls(records)
     assert ran.returncode != 0

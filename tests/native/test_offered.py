@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate_lens.native.constructs import Construct
+from migrate_lens.native.constructs import Construct, ConstructKind
 from migrate_lens.native.offered import Offered, Presence
 from migrate_lens.native.units import UnitCheck
 
@@ -62,6 +62,6 @@ def test_only_compat_folders_are_read(offered: Offered, tmp_path: Path) -> None:
 def test_how_a_construct_is_lacking(
     offered: Offered, api: str, kind: str, message: str, presence: Presence, said: str
 ) -> None:
-    found, line = offered.presence(Construct(api, kind, None, message))
+    found, line = offered.presence(Construct(api, ConstructKind(kind), None, message))
     assert found is presence
     assert said in line

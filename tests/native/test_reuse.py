@@ -16,7 +16,7 @@ from native_samples import library
 
 from migrate_lens.model.report import Outcome, Runtime
 from migrate_lens.native import BuildRun, Shelf, UnitCheck, build_library
-from migrate_lens.native.constructs import Construct
+from migrate_lens.native.constructs import Construct, ConstructKind
 from migrate_lens.native.diagnostics import Location
 from migrate_lens.native.reuse import keep_checks, restore_checks
 
@@ -263,8 +263,8 @@ def test_unit_checks_come_back_as_they_were_in_another_folder(tmp_path: Path) ->
     def checks(root: Path) -> tuple[UnitCheck, ...]:
         site = Location(root / "csrc/a.cc", 3, 5)
         constructs = (
-            Construct("at::cumsum", "function", site, f"{root}/a.h: 'cumsum' is not a member of 'at'", 2),
-            Construct("torch/script.h", "header", None, "no such file"),
+            Construct("at::cumsum", ConstructKind.FUNCTION, site, f"{root}/a.h: 'cumsum' is not a member of 'at'", 2),
+            Construct("torch/script.h", ConstructKind.HEADER, None, "no such file"),
         )
         return (UnitCheck("csrc/a.cc", constructs, True, "", ("torch/script.h",), ("g++", f"-I{root}/csrc")),)
 

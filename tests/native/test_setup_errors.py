@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from native_samples import library
 
 from migrate_lens.model.report import Site, Symptom
 from migrate_lens.native import site_hook
@@ -80,7 +79,7 @@ class World:
 
     def findings(self, text: str) -> list[tuple[Symptom, str, str, tuple[Site, ...]]]:
         self.run(text)
-        found = setup_findings(read_errors(self.errors), (), self.source, library(self.source))
+        found = setup_findings(read_errors(self.errors), (), self.source)
         return [(f.key.symptom, f.key.api, f.key.detail, f.sites) for f in found]
 
 
@@ -186,7 +185,7 @@ def test_an_interpreter_without_our_variables_is_left_alone(world: World) -> Non
 
 def test_what_a_builder_raises_after_a_compiler_is_no_finding(tmp_path: Path) -> None:
     error = SetupError("CompileError", "command g++ failed", "", "", ())
-    assert setup_findings([error], (), tmp_path, library(tmp_path)) == ()
+    assert setup_findings([error], (), tmp_path) == ()
 
 
 def test_half_a_record_is_left_out(tmp_path: Path) -> None:
@@ -209,8 +208,8 @@ CMake Error at CMakeLists.txt:6 (find_package):
 
 def test_a_package_that_cmake_does_not_find(tmp_path: Path) -> None:
     call = CompilerCall("cmake", ("cmake",), ("-S", "."), tmp_path, 1.0, 1, CMAKE, None, None)
-    (found,) = setup_findings([], [call], tmp_path, library(tmp_path))
+    (found,) = setup_findings([], [call], tmp_path)
     assert (found.key.api, found.sites) == ("find_package(Torch)", (Site("CMakeLists.txt", 6),))
     other = CMAKE.replace("Torch", "Boost")
     call = CompilerCall("cmake", ("cmake",), ("-S", "."), tmp_path, 1.0, 1, other, None, None)
-    assert setup_findings([], [call], tmp_path, library(tmp_path)) == ()
+    assert setup_findings([], [call], tmp_path) == ()

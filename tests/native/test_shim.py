@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate_lens.native.compiler import install_shims, read_calls
+from migrate_lens.native.compiler import ShimOptions, install_shims, read_calls
 
 FAKE = """#!/bin/sh
 case "$*" in
@@ -39,7 +39,7 @@ class Bench:
 
     def install(self, dry: bool = False, **variables: str) -> dict[str, str]:
         env = {"PATH": f"{self.real}:/usr/bin:/bin", **variables}
-        return env | install_shims(self.shims, self.records, env, ["gcc -pthread", "g++ -shared"], dry=dry)
+        return env | install_shims(self.shims, self.records, env, ["gcc -pthread", "g++ -shared"], ShimOptions(dry=dry))
 
     def call(self, env: dict[str, str], line: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

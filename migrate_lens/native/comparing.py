@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from migrate_lens.model.report import Fact, Finding, Key, Library, Outcome, Site, Stage, Symptom
+from migrate_lens.model.report import Fact, Finding, Key, Outcome, Site, Stage, Symptom
 from migrate_lens.native.build import BuildRun
-from migrate_lens.native.constructs import Construct
+from migrate_lens.native.constructs import SCHEMA_TYPE, Construct, ConstructKind
 from migrate_lens.native.diagnostics import Kind, parse
 from migrate_lens.native.identity import digest
 from migrate_lens.native.offered import Offered
@@ -41,20 +41,23 @@ class NativeReport:
 
 
 def diagnose_build(
-    library: Library, torch_build: BuildRun, paddle_build: BuildRun, python: Path, work: Path, timeout: float
+    torch_build: BuildRun, paddle_build: BuildRun, python: Path, work: Path, timeout: float
 ) -> tuple[Finding, ...]:
     """The findings of ``compare_builds``."""
-    return compare_builds(library, torch_build, paddle_build, python, work, timeout).findings
+    return compare_builds(torch_build, paddle_build, python, work, timeout).findings
 
 
 def compare_builds(
-    library: Library, torch_build: BuildRun, paddle_build: BuildRun, python: Path, work: Path, timeout: float,
+    torch_build: BuildRun,
+    paddle_build: BuildRun,
+    python: Path,
+    work: Path,
+    timeout: float,
     shelf: Shelf | None = None,
-) -> NativeReport:  # fmt: skip
+) -> NativeReport:
     """Setup, compile and link gaps of the Paddle side; nothing if the library does not build under torch itself.
 
     Args:
-        library: the library that both builds are of.
         torch_build: the baseline; what fails there too is no gap.
         paddle_build: the other side, built or not.
         python: the interpreter of the Paddle side, asked for its flags where its build ended before compiling.
@@ -65,23 +68,32 @@ def compare_builds(
     if not torch_build.passed or paddle_build.result.outcome is Outcome.SKIPPED or paddle_build.source is None:
         return NativeReport(())
     root = paddle_build.source
-    key = digest([torch_build.key, paddle_build.key]) if torch_build.key and paddle_build.key else ""
-    checks = restore_checks(shelf, key, root) if shelf is not None and key else None
+
+    def check() -> tuple[UnitCheck, ...]:
+        """Every unit of the torch build, read to its end on the Paddle side."""
+        roots = torch_roots(torch_build)
+        known: Known = TorchHeaders(roots) if roots else NothingKnown()
+        units = paired_units(torch_build, paddle_build, python, work)
+        return check_units(units, Ground(root, work / "standins", work / "bridged", known, time.monotonic() + timeout))
+
+    if shelf is None or not (torch_build.key and paddle_build.key):
+        checks = check()
+    else:
+        checks = _kept_or_checked(shelf, digest([torch_build.key, paddle_build.key]), root, check)
+    findings = [*paddle_build.findings, *unit_findings(checks, root), *link_findings(paddle_build, torch_build)]
+    return NativeReport(tuple(findings), checks, _notes(checks, torch_build, paddle_build))
+
+
+def _kept_or_checked(
+    shelf: Shelf, key: str, root: Path, check: Callable[[], tuple[UnitCheck, ...]]
+) -> tuple[UnitCheck, ...]:
+    """What checking the same units gave before; else they are checked, and the result is kept if it is whole."""
+    checks = restore_checks(shelf, key, root)
     if checks is None:
-        checks = _checked(torch_build, paddle_build, root, python, work, timeout)
-        if shelf is not None and key and all(check.reached for check in checks):
+        checks = check()
+        if all(unit.reached for unit in checks):
             keep_checks(shelf, key, checks, root)
-    found = [*paddle_build.findings, *unit_findings(checks, root), *link_findings(paddle_build, torch_build)]
-    return NativeReport(tuple(found), checks, _notes(checks, torch_build, paddle_build))
-
-
-def _checked(torch_build: BuildRun, paddle_build: BuildRun, root: Path, python: Path, work: Path,
-             timeout: float) -> tuple[UnitCheck, ...]:  # fmt: skip
-    """Every unit of the torch build, read to its end on the Paddle side."""
-    roots = torch_roots(torch_build)
-    known: Known = TorchHeaders(roots) if roots else NothingKnown()
-    units = paired_units(torch_build, paddle_build, python, work)
-    return check_units(units, Ground(root, work / "standins", work / "bridged", known, time.monotonic() + timeout))
+    return checks
 
 
 def _notes(checks: Sequence[UnitCheck], torch: BuildRun, paddle: BuildRun) -> tuple[str, ...]:
@@ -107,13 +119,12 @@ def unit_findings(checks: Iterable[UnitCheck], root: Path) -> tuple[Finding, ...
 
 
 def _finding(api: str, group: Sequence[tuple[UnitCheck, Construct]], root: Path, offered: Offered) -> Finding:
-    first = next((construct for _, construct in group if not construct.directive), group[0][1])
-    header = first.kind == "header" or _is_header(api)
-    header &= first.kind != "language"
-    symptom = Symptom.MISSING_HEADER if header else Symptom.MISSING_API if first.directive else Symptom.COMPILE_ERROR
-    sites = sorted({site for _, construct in group if (site := _site(construct, root))})
-    behind = next((check.headers[0] for check, _ in group if check.headers and not header), "")
-    folded = sum(construct.folded for _, construct in group)
+    constructs = [construct for _, construct in group]
+    first = next((construct for construct in constructs if not construct.directive), constructs[0])
+    symptom = _symptom(first)
+    header = symptom is Symptom.MISSING_HEADER
+    sites = sorted({site for construct in constructs if (site := _site(construct, root))})
+    behind = "" if header else next((check.headers[0] for check, _ in group if check.headers), "")
     facts: dict[str, Fact] = {
         "construct_kind": first.kind,
         "build_step": "preprocess" if header or first.directive else "compile",
@@ -121,13 +132,13 @@ def _finding(api: str, group: Sequence[tuple[UnitCheck, Construct]], root: Path,
         "known_to_torch": True,
         "header": api if header else behind,
     }
-    evidence = [_said(construct, root) for _, construct in group][:EVIDENCE]
+    evidence = [_said(construct, root) for construct in constructs[:EVIDENCE]]
     if of_torch(first):
         facts["presence"], said = offered.presence(first)
         evidence.append(f"{api}: {said}")
     if behind:
         evidence.append(f"seen with a stand-in for {behind}, which is missing itself")
-    if folded:
+    if folded := sum(construct.folded for construct in constructs):
         evidence.append(f"{folded} more errors follow from this or a neighbouring construct")
     return Finding(
         key=Key(symptom, api),
@@ -140,9 +151,18 @@ def _finding(api: str, group: Sequence[tuple[UnitCheck, Construct]], root: Path,
     )
 
 
+def _symptom(construct: Construct) -> Symptom:
+    if construct.kind is ConstructKind.HEADER or (
+        _is_header(construct.api) and construct.kind is not ConstructKind.LANGUAGE
+    ):
+        return Symptom.MISSING_HEADER
+    return Symptom.MISSING_API if construct.directive else Symptom.COMPILE_ERROR
+
+
 def of_torch(construct: Construct) -> bool:
     """Whether a construct is a name of torch's, not one of the library's own or of the language's."""
-    return construct.kind not in ("language", "standard", "conflict") and not construct.api.startswith("schema type ")
+    others = (ConstructKind.LANGUAGE, ConstructKind.STANDARD, ConstructKind.CONFLICT)
+    return construct.kind not in others and not construct.api.startswith(SCHEMA_TYPE)
 
 
 def _is_header(api: str) -> bool:
@@ -152,7 +172,7 @@ def _is_header(api: str) -> bool:
 def _actual(construct: Construct) -> str:
     if construct.directive:
         return f"{construct.message}: the #if takes its other branch"
-    if construct.kind == "header":
+    if construct.kind is ConstructKind.HEADER:
         return f"{construct.api}: not in the compat include folders"
     return construct.message
 
@@ -164,27 +184,25 @@ def _site(construct: Construct, root: Path) -> Site | None:
 
 def _said(construct: Construct, root: Path) -> str:
     place = construct.site
-    column = f":{place.column}" if place is not None and place.column else ""
-    where = f"{place.path.relative_to(root)}:{place.line}{column}: " if place is not None else ""
-    message = (
-        f"{construct.api}: No such file or directory" if construct.message.startswith("#warning") else construct.message
-    )
-    return f"{where}error: {message}" if not construct.directive else f"{where}{message}"
+    where = ""
+    if place is not None:
+        column = f":{place.column}" if place.column else ""
+        where = f"{place.path.relative_to(root)}:{place.line}{column}: "
+    if construct.directive:
+        return f"{where}{construct.message}"
+    stands_in = construct.message.startswith("#warning")
+    message = f"{construct.api}: No such file or directory" if stands_in else construct.message
+    return f"{where}error: {message}"
 
 
 def link_findings(paddle: BuildRun, torch: BuildRun) -> tuple[Finding, ...]:
     """Libraries that the linker finds beside torch and not beside Paddle."""
-    missing: dict[str, str] = {}
-    for call in paddle.compiles:
-        if call.links and call.returncode != 0:
-            for found in parse(call.stderr, call.cwd, lambda path: False):
-                if found.kind is Kind.LINK_LIBRARY:
-                    missing.setdefault(found.name, found.message)
+    missing = _missing_libraries(paddle)
     if not missing or paddle.source is None:
         return ()
-    theirs = _torch_libraries(torch)
-    ours = [name for name in missing if name in theirs]
-    api = "torch.utils.cpp_extension.CppExtension(libraries=)" if ours else f"-l{next(iter(missing))}"
+    shipped = _torch_libraries(torch)
+    torchs_own = [name for name in missing if name in shipped]
+    api = "torch.utils.cpp_extension.CppExtension(libraries=)" if torchs_own else f"-l{next(iter(missing))}"
     facts: dict[str, Fact] = {
         "construct_kind": "library",
         "build_step": "link",
@@ -194,7 +212,7 @@ def link_findings(paddle: BuildRun, torch: BuildRun) -> tuple[Finding, ...]:
     }
     return (
         Finding(
-            key=Key(Symptom.LINK_ERROR, api, ",".join(ours or missing)),
+            key=Key(Symptom.LINK_ERROR, api, ",".join(torchs_own or missing)),
             stage=Stage.BUILD,
             sites=tuple(sorted({site for name in missing for site in mentions(paddle.source, name)})),
             expected=f"ld finds {', '.join(f'-l{name}' for name in missing)}",
@@ -205,11 +223,23 @@ def link_findings(paddle: BuildRun, torch: BuildRun) -> tuple[Finding, ...]:
     )
 
 
+def _missing_libraries(build: BuildRun) -> dict[str, str]:
+    """Each library that the linker did not find, with what it said."""
+    missing: dict[str, str] = {}
+    for call in build.compiles:
+        if not call.links or call.returncode == 0:
+            continue
+        for diagnostic in parse(call.stderr, call.cwd, lambda path: False):
+            if diagnostic.kind is Kind.LINK_LIBRARY:
+                missing.setdefault(diagnostic.name, diagnostic.message)
+    return missing
+
+
 def _torch_libraries(torch: BuildRun) -> frozenset[str]:
     """What lies in the library folders that the torch build links against and that are torch's own."""
+    folders = {Path(arg[2:]) for call in torch.compiles for arg in call.args if arg.startswith("-L")}
     names: set[str] = set()
-    for call in torch.compiles:
-        for arg in call.args:
-            if arg.startswith("-L") and Path(arg[2:]).name == "lib" and Path(arg[2:]).parent.name == "torch":
-                names |= {path.name[3:].split(".")[0] for path in Path(arg[2:]).glob("lib*.so*")}
+    for folder in folders:
+        if folder.name == "lib" and folder.parent.name == "torch":
+            names |= {path.name.removeprefix("lib").split(".")[0] for path in folder.glob("lib*.so*")}
     return frozenset(names)
