@@ -54,14 +54,14 @@ class Job(TypedDict):
     """What a child is told to do; JSON on the wire.
 
     ``heal`` is ``none``, ``draws`` (random draws and new layers get torch's values) or ``all`` (keep going); ``spare``
-    lists nodes (see ``worker.healer``) that are not healed; ``skip`` those that are not even called, since they
+    lists nodes (see ``worker.heal``) that are not healed; ``skip`` those that are not even called, since they
     kill the process; ``unbuilt`` names extension modules that could not be built here, for which
     there are stand-ins; ``gradients`` records the gradient that reaches each result; ``values`` keeps the
     values of large results whole, not sampled; ``observe`` False runs the program untouched; ``kernel_log`` is the
-    file that marked C++ calls write to (see ``ladder.kernels``), each observed call begins a part of it; ``about`` is
+    file that marked C++ calls write to (see ``native``), each observed call begins a part of it; ``about`` is
     written at the head of the trace; ``steer`` is what a user wants done at chosen calls (see ``Steer``), or None;
     ``environ`` holds variables to set; ``backward`` differentiates the program's result at its end.
-    The probe ``replay`` makes the calls of the file at ``path`` (see ``worker.replay``), and looks below them with
+    The probe ``replay`` makes the calls of the file at ``path`` (see ``worker.run.replay``), and looks below them with
     ``all`` for zoom.
     The probe ``ask`` runs nothing: it says of each dotted name in ``modules`` what kind of thing it is.
     """
