@@ -20,7 +20,7 @@ from migrate_lens.runs.request import TraceRequest
 _HERE = Path(sys.executable)
 
 
-def trace(
+def trace(  # noqa: PLR0913 - the options of the command are the interface
     program: str | Path,
     *,
     runtime: str = "torch",
