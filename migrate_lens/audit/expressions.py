@@ -234,7 +234,16 @@ class Expressions(Receivers):
     def binary(self, node: ast.BinOp) -> Meaning:
         """Arithmetic with a tensor gives a tensor."""
         left, right = self.visit(node.left), self.visit(node.right)
+        self.joined(node, left, right)
         return tensor(left) or tensor(right)
+
+    def joined(self, node: ast.BinOp, *operands: Meaning) -> None:
+        """``X | Y``: torch's names in a union of types that Python makes when the line runs."""
+        if not isinstance(node.op, ast.BitOr):
+            return
+        for operand in operands:
+            if isinstance(operand, TorchName):
+                self.note("union", operand.name, last_line(node))
 
     def unary(self, node: ast.UnaryOp) -> Meaning:
         """A sign keeps the type."""
@@ -337,6 +346,8 @@ class Expressions(Receivers):
         if isinstance(node, ast.Constant):
             return self.string_annotation(node)
         if isinstance(node, ast.BinOp):
+            if not self.lazy:
+                self.joined(node, *(self.chain(side) for side in (node.left, node.right) if is_dotted(side)))
             return self.annotation(node.left) or self.annotation(node.right)
         if isinstance(node, ast.Subscript):
             return self.generic_annotation(node)
@@ -372,6 +383,11 @@ class Expressions(Receivers):
             return None
         first = meanings[0]
         return Several(first.of, first.sure) if isinstance(first, Instance) else first
+
+
+def is_dotted(node: ast.expr) -> bool:
+    """Whether an expression is a name, or an attribute of something."""
+    return isinstance(node, ast.Name | ast.Attribute)
 
 
 def sure_name(member: Meaning) -> str:

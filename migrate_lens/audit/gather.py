@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from migrate_lens.audit import reach
+from migrate_lens.audit.python import NATIVE_MODULE
 from migrate_lens.audit.tree import Language, Role, role_of
 from migrate_lens.audit.verdicts import OTHER_KIND, SHADOWED, Finding, Judge
 from migrate_lens.model.audit import AskedName, AuditGap, Basis, Reach, Spot, Verdict
@@ -33,6 +34,8 @@ LANGUAGES = {
     ".cmake": Language.CMAKE,
 }
 MOST_EVIDENCE = 4
+COMPILED = frozenset(("_C", "_ext", "_cuda", "_kernels"))
+EXTENSIONS = "torch.utils.cpp_extension"
 
 
 class Sighting(NamedTuple):
@@ -86,6 +89,27 @@ def ignored(scan: Scan, rule: str, key: Key, line: int) -> bool:
     return False
 
 
+class Natives:
+    """Whether a module that is called as compiled ones are can be one: a name alone says too little.
+
+    A library with compiled sources, or whose build makes extensions, has such modules; one without has them only under
+    the names that nothing else bears, and not where a Python module of the library has that name.
+    """
+
+    def __init__(self, scans: Mapping[str, Scan]) -> None:
+        self.built = any(language(path) is Language.CPP for path in scans) or any(
+            use.api.startswith(EXTENSIONS) for scan in scans.values() for use in scan.uses
+        )
+        self.python = frozenset(path.rpartition("/")[2].removesuffix(".py") for path in scans)
+
+    def doubts(self, use: Use) -> bool:
+        """Whether a use is said to be of a compiled module, and nothing but the module's name says so."""
+        if self.built or not (use.event == "native_call" or (use.event == "load" and NATIVE_MODULE.fullmatch(use.api))):
+            return False
+        named = use.api.partition(".")[0] if use.event == "native_call" else use.api.rpartition(".")[2]
+        return named not in COMPILED or named in self.python
+
+
 class Collected(NamedTuple):
     """All sightings by what they show, and how many a comment suppressed."""
 
@@ -96,11 +120,14 @@ class Collected(NamedTuple):
 def collect(scans: Mapping[str, Scan], judge: Judge, near: Nearness) -> Collected:
     """Judge every use."""
     sightings: dict[Key, list[Sighting]] = defaultdict(list)
+    natives = Natives(scans)
     suppressed = 0
     for path, scan in scans.items():
         role, lang = role_of(path), language(path)
         reaches = near.reaches(path, role)
         for use in scan.uses:
+            if natives.doubts(use):
+                continue
             for finding in judge.judge(use, role, lang):
                 line = use.line if finding.keyword is None else use.lines[finding.keyword]
                 if scan.ignores and ignored(scan, finding.rule, finding.key, line):

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from migrate_lens.audit.gather import Nearness, language
+from migrate_lens.audit.gather import Natives, Nearness, language
 from migrate_lens.audit.tree import Language, Role, role_of
 from migrate_lens.model.audit import AuditGap, Grade, LayerFiles, Plan, Reach
-from migrate_lens.model.report import Layer, Symptom
+from migrate_lens.model.report import Layer, Site, Symptom
 from migrate_lens.model.uses import Event, Scan
 
 ORDER = (Layer.BUILD, Layer.PYTHON_PROXY, Layer.CPP_API, Layer.OP_REGISTRY, Layer.PYTHON_INTERFACE)
 DSL = frozenset(("triton", "cutlass", "tilelang", "tvm", "tvm_ffi", "cupy", "numba"))
-GPU_WORDS = ("cuda", "Stream", "Event", "nccl", "distributed", "pin_memory", "device")
+GPU_WORDS = ("cuda", "Stream", "Event", "nccl", "distributed", "pin_memory", "device_capability", "device_count")
+# What a build or an import cannot get past.
+_STOPS = frozenset((
+    Symptom.MISSING_API, Symptom.MISSING_ARGUMENT, Symptom.EXCEPTION, Symptom.IMPORT_ERROR, Symptom.MISSING_HEADER,
+    Symptom.COMPILE_ERROR, Symptom.LINK_ERROR,
+))  # fmt: skip
 AWAY = (Reach.TEST, Reach.EXAMPLE)
 SERIOUS = 2.0  # the least score of a gap that a user would meet
 GRADES = ((0, Grade.A), (5, Grade.B), (20, Grade.C), (60, Grade.D))
@@ -68,23 +73,42 @@ def grade_of(gaps: Iterable[AuditGap]) -> Grade:
     return next((grade for most, grade in GRADES if number <= most), Grade.E)
 
 
-def first_patch(gaps: tuple[AuditGap, ...]) -> str:
-    """Where the first patch belongs: the cheapest layer that has a gap, at its likeliest site."""
-    candidates = [audited.gap for audited in serious(gaps) if audited.gap.symptom is not Symptom.SCOPE]
+def first_patch(gaps: tuple[AuditGap, ...], near: Nearness) -> str:
+    """Where the first patch belongs: where a build fails, else the import, else the cheapest layer that has a gap."""
+    candidates = [audited for audited in serious(gaps) if audited.gap.symptom in _STOPS]
+    building = [audited for audited in candidates if audited.gap.layer is Layer.BUILD]
+    first = min((site for gap in building or candidates for site in _met(gap, near)), default=None)
+    if first is not None:
+        return f"{first.site.path}:{first.site.line} ({first.layer}: {first.api})"
     for layer in ORDER:
-        for gap in candidates:
-            if gap.layer is layer:
-                site = gap.sites[0]
-                return f"{site.path}:{site.line} ({layer}: {gap.api})"
-    return "none: enable compat with the library in its scope and run its tests"
+        for gap in (audited.gap for audited in candidates if audited.gap.layer is layer):
+            return f"{gap.sites[0].path}:{gap.sites[0].line} ({layer}: {gap.api})"
+    return "none seen by reading: enable compat with the library in its scope and run its tests"
 
 
-def validation(scans: Mapping[str, Scan], near: Nearness, native: bool) -> tuple[str, ...]:
+class Meeting(NamedTuple):
+    """A site that is met when a package is built or imported: when, where, and what."""
+
+    file: int
+    site: Site
+    layer: Layer
+    api: str
+
+
+def _met(audited: AuditGap, near: Nearness) -> Iterator[Meeting]:
+    """The unguarded sites of a gap that building or importing the library comes by, in the order of the files."""
+    for spot in audited.spots:
+        if not spot.guard and spot.reach in (Reach.IMPORT, Reach.BUILD):
+            at = near.loaded.get(spot.site.path, 0)
+            yield Meeting(at, spot.site, audited.gap.layer, audited.gap.api)
+
+
+def validation(library: str, scans: Mapping[str, Scan], near: Nearness, built: bool) -> tuple[str, ...]:
     """The path from cheap to dear, with commands."""
-    packages = sorted({near.modules.name_of[root] for root in near.roots})
+    packages = sorted({near.modules.name_of[root] or library for root in near.roots})
     scope = "{" + ", ".join(repr(name) for name in packages) + "}"
     steps = []
-    if native or any(role_of(path) is Role.BUILD for path in scans):
+    if built and any(path.rpartition("/")[2] == "setup.py" for path in scans):
         steps.append(
             'build: python -c "import paddle; paddle.enable_compat(); import runpy; '
             "runpy.run_path('setup.py', run_name='__main__')\" build_ext --inplace"
@@ -107,20 +131,19 @@ def changed(gaps: tuple[AuditGap, ...]) -> tuple[LayerFiles, ...]:
     return tuple(LayerFiles(str(layer), tuple(sorted(files))) for layer, files in by_layer.items() if files)
 
 
-def make(scans: Mapping[str, Scan], gaps: tuple[AuditGap, ...], near: Nearness) -> Plan:
-    """The whole plan."""
+def make(library: str, scans: Mapping[str, Scan], gaps: tuple[AuditGap, ...], near: Nearness) -> Plan:
+    """The whole plan of a library that is called so."""
     kind, control = kind_of(scans)
     touched = {path for gap in gaps for path in gap.files}
     own = [path for path in scans if role_of(path) in (Role.LIBRARY, Role.BUILD)]
     apis = {audited.gap.api for audited in serious(gaps)}
     gpu = sorted(api for api in apis if any(word in api for word in GPU_WORDS))
-    native = bool(torch_natives(scans))
     return Plan(
         kind=kind,
         control_plane=control,
-        first_patch=first_patch(gaps),
+        first_patch=first_patch(gaps, near),
         unchanged=tuple(sorted(path for path in own if path not in touched and not scans[path].reason)),
         changed=changed(gaps),
-        validation=validation(scans, near, native),
+        validation=validation(library, scans, near, Natives(scans).built),
         gpu_only=tuple(gpu),
     )

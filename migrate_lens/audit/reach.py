@@ -67,17 +67,24 @@ def roots(modules: Modules) -> list[str]:
     ]
 
 
-def closure(modules: Modules, scans: Mapping[str, Scan], start: list[str]) -> set[str]:
-    """All files that run when the start files are imported."""
-    seen: set[str] = set()
-    stack = list(start)
+def closure(modules: Modules, scans: Mapping[str, Scan], start: list[str]) -> dict[str, int]:
+    """All files that run when the start files are imported, and the how-many-th of them each one ends as, from 0.
+
+    What a file imports is taken to run before the rest of it, as imports stand at the top.
+    """
+    ended: dict[str, int] = {}
+    entered: set[str] = set()
+    stack = [(path, False) for path in reversed(start)]
     while stack:
-        path = stack.pop()
-        if path not in seen:
-            seen.add(path)
-            if path in scans:
-                stack.extend(modules.loaded(path, scans[path]))
-    return seen
+        path, imported = stack.pop()
+        if imported:
+            ended.setdefault(path, len(ended))
+        elif path not in entered:
+            entered.add(path)
+            stack.append((path, True))
+            below = modules.loaded(path, scans[path]) if path in scans else ()
+            stack.extend((other, False) for other in reversed(list(below)))
+    return ended
 
 
 def entries(modules: Modules, scans: Mapping[str, Scan], start: list[str]) -> set[str]:

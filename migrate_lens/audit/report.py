@@ -41,7 +41,7 @@ def audit_tree(
         apis=gather.inventory(scans, judge),
         gaps=fresh,
         skipped=skipped(tree, scans),
-        plan=plan.make(scans, gaps, near),
+        plan=plan.make(tree.name, scans, gaps, near),
         packages=tuple(sorted({near.modules.name_of[path] for path in near.roots})),
         modules=tuple(sorted(name for path, name in near.modules.name_of.items() if role_of(path) is Role.LIBRARY)),
         native_sources=tuple(path for path in scans if gather.language(path) is Language.CPP),

@@ -174,6 +174,20 @@ class Surface:
             verdict = Verdict.OTHER_KIND
         return Answer(verdict, api, asked.kind, asked.paddle, asked.refused, asked.shadowed)
 
+    def is_torchs(self, api: str) -> bool:
+        """Whether torch has a name."""
+        return api in self.document["names"]
+
+    def knows_members(self, owner: str) -> bool:
+        """Whether torch was asked for the members of a class."""
+        return owner in self._owners
+
+    @cached_property
+    def _owners(self) -> frozenset[str]:
+        names = self.document["names"]
+        owners = {name.rpartition(".")[0] for name in names}
+        return frozenset(owner for owner in owners if owner in names and names[owner][0] == "class")
+
     def _name(self, name: str) -> AskedName | None:
         row = self.document["names"].get(name)
         return AskedName.read(row) if row is not None else None

@@ -12,9 +12,9 @@ from migrate_lens.model.report import Category, Decision, Key, Layer, Symptom
 from migrate_lens.model.uses import Event, Use, words
 from migrate_lens.rulebook.audit import PRIVATE, Rule, RuleSet
 
-NAMED = words("import read call method attribute base decorator isinstance getattr annotation attr")
+NAMED = words("import read call method attribute base decorator isinstance getattr annotation union attr")
 CALLS = words("call method decorator")
-TYPE_USES = words("call isinstance base decorator")
+TYPE_USES = words("call isinstance base decorator union")
 # Classes whose members both frameworks were asked for, on an instance where the class is another one under compat.
 ASKED_OWNERS = words(
     "torch.Tensor torch.nn.Module torch.dtype torch.device torch.Size torch.library.CustomOpDef torch.cuda.Stream "
@@ -81,6 +81,8 @@ class Judge:
 
     def findings(self, use: Use, role: Role, lang: Language) -> Iterator[Finding]:
         """A rule that knows more than a name look-up goes first; else the look-up; else any rule."""
+        if self.is_librarys_own(use):
+            return
         rule = self.rules.find(use, role, lang)
         asked = list(self.asked(use))
         of_keywords = [finding for finding in asked if finding.keyword is not None]
@@ -90,6 +92,13 @@ class Judge:
             yield from of_keywords
         else:
             yield from asked
+
+    def is_librarys_own(self, use: Use) -> bool:
+        """Whether a private member of an instance is one that torch's class has not: then the library made it."""
+        owner, _, member = use.api.rpartition(".")
+        if use.value != owner or not member.startswith("_") or member.startswith("__"):
+            return False
+        return self.surface.knows_members(owner) and not self.surface.is_torchs(use.api)
 
     def asked(self, use: Use) -> Iterator[Finding]:
         """What both frameworks say about the name."""
@@ -129,7 +138,7 @@ class Judge:
         """The verdict alone, for the inventory."""
         if is_native(use):
             return self.native(use).verdict
-        if "::" in use.api or use.event not in NAMED:
+        if "::" in use.api or not is_named(use):
             return Verdict.UNKNOWN
         return self.surface.ask(use.api).verdict
 
@@ -191,7 +200,7 @@ def kind_matters(event: Event, answer: Answer) -> bool:
     """Whether this use can tell the two kinds apart."""
     match answer.kind, answer.paddle:
         case "class", "function":
-            return event in ("isinstance", "base")
+            return event in ("isinstance", "base", "union")
         case "function", "class":
             return False
         case (("class" | "function"), _):
@@ -224,7 +233,7 @@ def shadowed(answer: Answer) -> Finding:
         category=Category.A,
         rule="asked_override",
         basis=Basis.RULE,
-        weight=2.0,
+        weight=4.0,  # it raises nothing: the program goes on with another value
         expected="torch's function",
         actual="the proxy has Paddle's own function here, though paddle.compat has torch's",
     )

@@ -41,8 +41,8 @@ When = Literal["import", "call"]
 # What a source does with a torch name; the last lines are those of native sources, of CMake and of pyproject.toml, and
 # what a whole package is when it is entered.
 Event = Literal[
-    "import", "read", "call", "method", "attribute", "base", "decorator", "isinstance", "annotation", "getattr",
-    "patch", "string", "str", "handed", "return", "load", "native_call",
+    "import", "read", "call", "method", "attribute", "base", "decorator", "isinstance", "annotation", "union",
+    "getattr", "patch", "string", "str", "handed", "return", "load", "native_call",
     "include", "name", "macro", "library", "schema", "attr", "cmake", "requires",
     "entry",
 ]  # fmt: skip

@@ -63,7 +63,7 @@ def plan(library: LibraryAudit) -> list[tuple[str, str]]:
         ("kind", made.kind),
         ("control plane", made.control_plane),
         ("first patch", made.first_patch),
-        ("no change", files(made.unchanged)),
+        ("none seen by reading", files(made.unchanged)),
     ]
     rows += [(f"change, {layer}", files(paths)) for layer, paths in made.changed]
     if made.gpu_only:

@@ -129,6 +129,7 @@ def names(asked: dict[str, Row]) -> dict[str, Row]:
                 for member, raw in members(value):
                     function = raw.__func__ if isinstance(raw, classmethod | staticmethod) else raw
                     rows[f"{full}.{member}"] = seen.setdefault(id(function), describe_member(function))
+    rows |= {f"torch.nn.Module.{name}": ["value", None, ""] for name in vars(sys.modules["torch"].nn.Module())}
     return rows
 
 
