@@ -63,7 +63,7 @@ def reproduce(
     """
     tried = 0
     own = functions.programs(gap.api, [one.event for one in occurrences(gap, records)])
-    for attempt in (*_calls(gap, records), *_programs([*own, *programs])):
+    for attempt in (*_calls(gap, records), *_programs([*own, *programs]), *_by_name(gap)):
         tried += 1
         reproduced = attempt(gap, lab)
         if reproduced is not None and length(reproduced.source) <= LONGEST:
@@ -127,11 +127,19 @@ def _from_event(gap: Gap, lab: Lab, occurrence: Occurrence) -> Reproduced | None
         made = [v for draft in drafts(occurrence.event, occurrence.record) for v in _variants(gap, draft)]
     except Unwritable:
         return None
+    own = occurrence.event.api == gap.api
     for draft in made:
-        reproduced = _from_draft(gap, lab, draft)
+        reproduced = _from_draft(gap, lab, draft, own_call=own)
         if reproduced is not None:
             return reproduced
     return None
+
+
+def _by_name(gap: Gap) -> Iterator[Attempt]:
+    """What is missing may have been asked for in a way that cannot be written by itself: then its name alone is."""
+    module, _, name = gap.api.rpartition(".")
+    if gap.symptom is Symptom.MISSING_API and module.startswith("torch") and name.isidentifier():
+        yield partial(_from_program, source=f"import torch\n{gap.api}\n")
 
 
 def _variants(gap: Gap, draft: Draft) -> Iterator[Draft]:
@@ -151,7 +159,7 @@ def _variants(gap: Gap, draft: Draft) -> Iterator[Draft]:
             yield from shared(sized)
 
 
-def _from_draft(gap: Gap, lab: Lab, draft: Draft) -> Reproduced | None:
+def _from_draft(gap: Gap, lab: Lab, draft: Draft, *, own_call: bool) -> Reproduced | None:
     text = _text(draft)
     same = None if text is None else _Same.of(gap, lab, text.measured)
     if same is None:
@@ -159,7 +167,7 @@ def _from_draft(gap: Gap, lab: Lab, draft: Draft) -> Reproduced | None:
     budget = Budget(*_CALL_BUDGET)
     small = _text(reduce(draft, DRAFT_PASSES, same.draft, budget))
     assert small is not None
-    return _End(gap, lab, small, same, by_call=True).reached(budget)
+    return _End(gap, lab, small, same, by_call=True, own_call=own_call).reached(budget)
 
 
 def _text(draft: Draft) -> Text | None:
@@ -231,7 +239,7 @@ def _from_program(gap: Gap, lab: Lab, source: str) -> Reproduced | None:
     for program in dict.fromkeys((small, source)):
         lines = tuple(program.rstrip("\n").splitlines())
         text = Text(lines, ("result",) if _assigns_result(program) else ())
-        reproduced = _End(gap, lab, text, same, by_call=False).reached(budget)
+        reproduced = _End(gap, lab, text, same, by_call=False, own_call=False).reached(budget)
         if reproduced is not None:
             return reproduced
     return None
@@ -255,6 +263,7 @@ class _End:
         text: the program, and what it is held against.
         same: the failure that it must have.
         by_call: whether it makes the one recorded call; else it is the whole program.
+        own_call: whether that call is the gap's own; else it stands beside it.
     """
 
     gap: Gap
@@ -262,6 +271,7 @@ class _End:
     text: Text
     same: _Same
     by_call: bool
+    own_call: bool
 
     def reached(self, budget: Budget) -> Reproduced | None:
         """The program with what it expects, once it is seen to fail as it should."""
@@ -277,7 +287,7 @@ class _End:
         return None
 
     def _is_of_the_gap(self, source: str, trial: Trial) -> bool:
-        if self.by_call and (self.same.sign.how is not How.RAISES or _matches(trial, self.gap)):
+        if self.own_call and (self.same.sign.how is not How.RAISES or _matches(trial, self.gap)):
             return True
         # An assertion may move the blame to the call that it looks at; the program without it is what was diagnosed.
         return any(same_gap(self.gap, self.lab.gaps(program)) for program in (source, self._base + "\n"))
@@ -359,8 +369,8 @@ def _names(text: str) -> set[str]:
 
 
 def same_gap(gap: Gap, keys: frozenset[Key]) -> bool:
-    """Whether a diagnosis of the reproduction names the same gap."""
-    return any(key.api == gap.api for key in keys)
+    """Whether a diagnosis of the reproduction names the same gap, and no other: what is first to fail is the gap."""
+    return bool(keys) and all(key.api == gap.api for key in keys)
 
 
 def _ended(text: Text) -> str:

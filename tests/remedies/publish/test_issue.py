@@ -8,8 +8,8 @@ import pytest
 from sample_reports import gap
 
 from migrate_lens.model.errors import UsageError
-from migrate_lens.model.report import Layer
-from migrate_lens.remedies.publish.issue import Body, Facts, places, render, title
+from migrate_lens.model.report import Layer, Symptom
+from migrate_lens.remedies.publish.issue import Body, Facts, excerpt, places, render, title
 from migrate_lens.remedies.publish.verify import _failure
 
 _GAP = gap("torch.fmod", "missing_api", expected="exists", actual="raises AttributeError")
@@ -32,7 +32,11 @@ def test_a_body_has_everything(language: str) -> None:
         "test/compat/test_torch_proxy.py",
     )
     assert [part for part in (*facts, *rest) if part not in text] == []
-    assert text.startswith("# [Cross-Ecosystem Custom Op] torch.fmod is missing or inconsistent in Paddle compat layer")
+    behaviour = {
+        "en": "torch.fmod is missing in Paddle's torch compat layer",
+        "zh": "Paddle 的 torch 兼容层缺少 torch.fmod",
+    }
+    assert text.startswith(f"# [Cross-Ecosystem Custom Op] {behaviour[language]}\n")
 
 
 def test_an_unknown_language_says_which_there_are() -> None:
@@ -53,7 +57,22 @@ def test_a_misspelt_field_is_an_error_not_an_empty_line(tmp_path: Path) -> None:
 
 
 def test_behaviour_is_named_in_the_title() -> None:
-    assert "memory sharing of torch.Tensor.expand" in title(gap("torch.Tensor.expand", "alias"))
+    assert title(gap("torch.Tensor.expand", "alias")).endswith(
+        " torch.Tensor.expand shares memory otherwise than PyTorch"
+    )
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_symptom_has_a_title_that_says_what_happens(language: str) -> None:
+    titles = {title(gap("torch.f", symptom), language) for symptom in Symptom}
+    assert len(titles) == len(Symptom)
+    assert all("torch.f" in one and "inconsistent" not in one for one in titles)
+
+
+def test_a_log_has_no_warnings_of_the_framework() -> None:
+    warning = "a/b.py:712: UserWarning: No ccache found.\n  warnings.warn(message)\n"
+    log = f"{warning}Traceback:\n  File 'mre.py'\nValueError: x\n"
+    assert excerpt(log) == "Traceback:\n  File 'mre.py'\nValueError: x"
 
 
 def test_places_follow_the_layer_and_the_frame_that_raised() -> None:

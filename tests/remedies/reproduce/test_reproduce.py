@@ -7,7 +7,7 @@ from sample_reports import gap
 
 from migrate_lens.model.report import Key, Symptom
 from migrate_lens.remedies.lab import Trial
-from migrate_lens.remedies.reproduce.reproduce import NotReproduced, Reproduced, reproduce
+from migrate_lens.remedies.reproduce.reproduce import NotReproduced, Reproduced, reproduce, same_gap
 
 _CASE = gap("torch.f", "value", sites=(), actual="returns 2")
 _KEY = frozenset({Key(Symptom.VALUE, "torch.f")})
@@ -93,3 +93,12 @@ def test_a_hang_ends_itself() -> None:
 def test_nothing_recorded_is_said() -> None:
     made = reproduce(_CASE, (), [], FakeLab(_differs, _KEY))
     assert made == NotReproduced("nothing was recorded")
+
+
+def test_what_fails_first_for_another_gap_is_no_reproduction() -> None:
+    """A program in which another call fails before the gap's shows that other call."""
+    case = gap("torch.f", "missing_api", sites=(), actual="raises AttributeError: no attribute 'f'")
+    keys = frozenset({Key(Symptom.MISSING_API, "torch.f"), Key(Symptom.MISSING_API, "torch.optim.SGD")})
+    assert not same_gap(case, keys)
+    assert same_gap(case, frozenset({Key(Symptom.MISSING_API, "torch.f")}))
+    assert not same_gap(case, frozenset())
