@@ -1,0 +1,649 @@
+"""Holds every claim about ten PyPI libraries against plain interpreters: true, false or unanswerable, in one table.
+
+usage: python benchmarks/truth.py CACHE WORK [--only NAME] [--again] [--judge-again] [--limit SECONDS] [--json FILE]
+
+For each library of ``truth.toml``: ``diagnose``, ``issue --emit --all``, ``fix`` and ``audit`` are run through the
+command line; then each reproduction is run by a fresh interpreter, each patch is applied to a copy and a program with
+gradients is run on both sides, and each name, keyword and advice of the audit is asked again (``truth_plain``), and
+judged (``truth_judges``). CACHE keeps what was downloaded, WORK what was done: a second run goes on from it. Each
+library has a process and a time limit of its own. Exit code 1 if any claim is false.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import difflib
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from truth_judges import (
+    LOUD,
+    Claimed,
+    Ending,
+    Judged,
+    Patched,
+    Played,
+    Run,
+    Seen,
+    Truth,
+    judge_advice,
+    judge_first,
+    judge_first_patch,
+    judge_gap,
+    judge_issue,
+    judge_keyword,
+    judge_name,
+    judge_patch,
+    judge_reproduction,
+    judge_unchanged,
+    judge_verdict,
+    unsteady,
+)
+
+HERE = Path(__file__).resolve().parent
+PLAIN = HERE / "truth_plain.py"
+PADDLE = "import runpy, sys, paddle; paddle.enable_compat(); runpy.run_path(sys.argv[1], run_name='__main__')"
+FRAME = re.compile(r'^ *File "([^"]+)", line (\d+)', re.MULTILINE)
+PROMISES = re.compile(r"\bworks?\b", re.IGNORECASE)
+SIDES = ("torch", "paddle")
+
+
+def say(line: str) -> None:
+    """Progress, with the time."""
+    print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)
+
+
+# -- libraries ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """One library of truth.toml.
+
+    Attributes:
+        name: on PyPI.
+        version: pinned.
+        imports: the package to import.
+        probe: a program that exercises it.
+        needs: pinned packages that it imports, torch and numpy aside.
+    """
+
+    name: str
+    version: str
+    imports: str
+    probe: str
+    needs: tuple[str, ...] = ()
+
+
+def libraries(text: str) -> list[Library]:
+    """The libraries that a TOML text names."""
+    rows = tomllib.loads(text)["library"]
+    return [Library(**{**row, "needs": tuple(row.get("needs", ()))}) for row in rows]
+
+
+def pip(*arguments: str) -> None:
+    """Run pip; plain torch is never what is asked for, and nothing is built."""
+    done = subprocess.run([sys.executable, "-m", "pip", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"pip {' '.join(arguments)}: {done.stderr.strip().splitlines()[-1]}")
+
+
+def fetched(one: Library, cache: Path) -> Path:
+    """The wheel of a library in the cache, downloaded if it is not there."""
+    pattern = f"{one.name.replace('-', '_')}-{one.version}-*.whl"
+    if not list(cache.glob(pattern)):
+        pip("download", "-q", "--no-deps", "--only-binary", ":all:", "-d", str(cache), f"{one.name}=={one.version}")
+    return next(cache.glob(pattern))
+
+
+def needed(one: Library, cache: Path) -> list[Path]:
+    """A folder for each package that a library needs."""
+    folders = [cache / "needs" / need for need in one.needs]
+    for folder, need in zip(folders, one.needs, strict=True):
+        if not folder.exists():
+            pip("install", "-q", "--no-deps", "--only-binary", ":all:", "--target", str(folder) + ".part", need)
+            Path(str(folder) + ".part").rename(folder)
+    return folders
+
+
+# -- plain interpreters ------------------------------------------------------------------------------------------------
+
+
+class Plain:
+    """Plain interpreters of both sides, and where they look for modules.
+
+    Args:
+        folder: for jobs and answers.
+        paths: of the library and what it needs.
+        limit: seconds for one run.
+    """
+
+    def __init__(self, folder: Path, paths: Sequence[Path], limit: float = 180.0) -> None:
+        self.folder, self.paths, self.limit = folder, [str(path) for path in paths], limit
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def job(self, side: str, **asked: Any) -> dict[str, Any] | Ending:
+        """What ``truth_plain`` answers, or how it died."""
+        job, out = self.folder / "job.json", self.folder / "out.json"
+        out.unlink(missing_ok=True)
+        job.write_text(json.dumps({"side": side, "paths": self.paths, **asked}))
+        ending = self.started([sys.executable, "-X", "faulthandler", str(PLAIN), str(job), str(out)], self.folder)
+        return json.loads(out.read_text()) if out.exists() else ending
+
+    def run(self, side: str, program: Path, watch: Sequence[Path] = (), seed: int = 0) -> Run:
+        """A program on one side."""
+        watched = [str(path) for path in watch]
+        answer = self.job(side, program=str(program), watch=watched, seed=seed, follow=side == "torch")
+        if isinstance(answer, Ending):
+            return Run(answer)
+        lines = frozenset((path, line) for path, line in answer["lines"])
+        return Run(ending_of(answer["ending"]), lines, {path: seen_of(one) for path, one in answer["seen"].items()})
+
+    def started(self, command: Sequence[str], folder: Path) -> Ending:
+        """How a command ends in a folder, read off its traceback; nothing of ours is on its path."""
+        env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        env |= {"PYTHONDONTWRITEBYTECODE": "1", "GLOG_minloglevel": "3", "HF_HUB_OFFLINE": "1"}
+        with subprocess.Popen(
+            command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, errors="replace", start_new_session=True,
+        ) as process:  # fmt: skip
+            try:
+                _, err = process.communicate(timeout=self.limit)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                return Ending("timeout", f"after {self.limit:.0f} s")
+        return read_ending(process.returncode, err)
+
+
+def read_ending(code: int, err: str) -> Ending:
+    """How a process ended, by its status and the last traceback that it printed."""
+    if code == 0:
+        return Ending()
+    block = err[max(err.rfind("Traceback (most recent call last)"), 0) :]
+    if code < 0:
+        died = err[max(err.rfind("Fatal Python error"), 0) :]
+        frames = tuple((path, int(line)) for path, line in reversed(FRAME.findall(died)))
+        return Ending(signal.Signals(-code).name, "", frames)
+    frames = tuple((path, int(line)) for path, line in FRAME.findall(block))
+    last = re.findall(r"^([A-Za-z_][\w.]*)(?:: ?(.*(?:\n.*)*))?$", block, re.MULTILINE)
+    name, message = last[-1] if last else (f"exit status {code}", "")
+    found = re.search(
+        r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning|Iteration)\b)(?:: ?([\s\S]*))?", block, re.M
+    )
+    if found:
+        name, message = found[1], found[2] or ""
+    return Ending(name.rpartition(".")[2], message.strip(), frames)
+
+
+def ending_of(one: Mapping[str, Any]) -> Ending:
+    """An ending as ``truth_plain`` wrote it."""
+    return Ending(one["error"], one["message"], tuple((path, line) for path, line in one["frames"]))
+
+
+def seen_of(one: Mapping[str, Any]) -> Seen:
+    """A value as ``truth_plain`` wrote it."""
+    grad = one.get("grad")
+    return Seen(
+        one["kind"], one.get("dtype", ""), tuple(one.get("shape", ())), one.get("requires_grad", False),
+        tuple(one.get("values", ())), None if grad is None else tuple(grad),
+    )  # fmt: skip
+
+
+# -- the product -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What the commands said of one library, as JSON."""
+
+    report: Mapping[str, Any]
+    issues: Sequence[Mapping[str, Any]]
+    fixes: Sequence[Mapping[str, Any]]
+    audit: Mapping[str, Any]
+    advice: Mapping[str, str]
+
+    def gaps(self) -> dict[str, Claimed]:
+        """The gaps of the diagnosis, by id."""
+        return {gap["id"]: Claimed(gap["id"], gap["api"], gap["symptom"]) for gap in self.report["gaps"]}
+
+    def sites(self, gap: str) -> list[tuple[str, int]]:
+        """Where a gap was found."""
+        return next([(s["path"], s["line"]) for s in g["sites"]] for g in self.report["gaps"] if g["id"] == gap)
+
+
+class Product:
+    """The commands, run once each through the command line in this process; what they print is kept."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "said").mkdir(parents=True, exist_ok=True)
+
+    def said(self, name: str, *argv: str) -> str:
+        """What a command prints on stdout; kept under a name."""
+        kept = self.folder / "said" / name
+        if not kept.exists():
+            from migrate_lens.cli import main
+
+            out, start = io.StringIO(), time.monotonic()
+            with contextlib.redirect_stdout(out):
+                code = main(list(argv))
+            say(f"  {' '.join(argv[:1])}: exit {code}, {time.monotonic() - start:.0f} s")
+            (self.folder / "said" / f"{name}.code").write_text(f"{code}\n")
+            kept.write_text(out.getvalue())
+        return kept.read_text()
+
+    def claims(self, library: Path, probe: Path) -> Claims:
+        """Everything that is claimed of a library."""
+        state = str(self.folder / "state")
+        report = self.said(
+            "diagnose", "diagnose", str(library), "--probe", str(probe), "--state", state, "--format", "json"
+        )
+        where = str(self.folder / "issues")
+        issues = self.said("issue", "issue", "--emit", "--all", "--state", state, "--output", where, "--json")
+        fixes = self.said("fix", "fix", "--state", state, "--json")
+        audit = json.loads(self.said("audit", "audit", str(library), "--format", "json"))
+        rules = sorted({gap["rule"] for gap in audit["gaps"]})
+        advice = {rule: self.said(f"explain-{rule}", "audit", "--explain", rule) for rule in rules}
+        return Claims(
+            document(report), document(issues).get("issues", []), document(fixes).get("fixes", []), audit, advice
+        )
+
+
+def document(text: str) -> dict[str, Any]:
+    """A command's JSON; nothing where it gave none."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {"gaps": [], "verdict": "none", "unread": text[:300]}
+    return found if isinstance(found, dict) else {}
+
+
+# -- reproductions -----------------------------------------------------------------------------------------------------
+
+
+def reproductions(claims: Claims, plain: Plain, folder: Path) -> Iterator[Judged]:
+    """Run each reproduction that was written, and read its issue."""
+    for issue in claims.issues:
+        gap = claims.gaps().get(
+            issue["gap"], Claimed(issue["gap"], issue["gap"].partition(":")[0], issue["gap"].rpartition(":")[2])
+        )
+        if issue["outcome"] == "not reproduced":
+            yield Judged("reproduction", gap.id, Truth.UNANSWERABLE, f"none was claimed: {issue['said'][:80]}")
+        if not issue["folder"]:
+            continue
+        yield judge_issue(gap, issue["body"])
+        where = Path(issue["folder"])
+        record = json.loads((where / "mre.json").read_text())
+        if record["file"].endswith(".py") and not any(
+            name.endswith((".cc", ".cpp", ".cu")) for name in record["files"]
+        ):
+            yield judge_reproduction(gap, played(where, record, plain, folder))
+        else:
+            yield Judged("reproduction", gap.id, Truth.UNANSWERABLE, "a native project")
+
+
+def played(where: Path, record: Mapping[str, Any], plain: Plain, folder: Path) -> Played:
+    """A reproduction, run in an empty folder on both sides, then without the statement that fails."""
+    endings = []
+    for switch in ((), ("-c", record.get("switch") or PADDLE)):
+        shutil.rmtree(folder / "mre", ignore_errors=True)
+        for name in record["files"]:
+            target = folder / "mre" / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(where / name, target)
+        command = [sys.executable, "-X", "faulthandler", *switch, record["file"]]
+        endings.append(plain.started(command, folder / "mre"))
+    source = (where / record["file"]).read_text()
+    rest = without_failing(source, endings[1].line_in(record["file"]), plain) if endings[0].passed else None
+    return Played(source, record["file"], endings[0], endings[1], rest)
+
+
+def without_failing(source: str, line: int, plain: Plain) -> Ending | None:
+    """How the rest of a reproduction ends under Paddle with torch's values for the statement that failed."""
+    if not line:
+        return None
+    made = plain.job("torch", heal=source, line=line)
+    if isinstance(made, Ending) or not made["rest"] or not made["whole"]:
+        return None
+    answer = plain.job("paddle", heal=source, line=line, made=made["made"])
+    return answer if isinstance(answer, Ending) else ending_of(answer["ending"])
+
+
+# -- patches -----------------------------------------------------------------------------------------------------------
+
+
+class Tree:
+    """A fresh copy of the library at one place, with some patches in it.
+
+    Args:
+        upstream: as it was downloaded.
+        place: where copies are made.
+    """
+
+    def __init__(self, upstream: Path, place: Path) -> None:
+        self.upstream, self.place = upstream, place
+
+    def alone(self, patch: str) -> dict[str, str] | str:
+        """The files that a patch changes, changed; or why it cannot be applied."""
+        self.fresh({})
+        done = subprocess.run(
+            ["git", "apply", "--whitespace=nowarn", "-"], input=patch, cwd=self.place, text=True, capture_output=True,
+            env=os.environ | {"GIT_CEILING_DIRECTORIES": str(self.place.parent)}, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            return done.stderr.strip() or "git apply fails"
+        named = re.findall(r"^\+\+\+ b/(\S+)", patch, re.MULTILINE)
+        return {name: (self.place / name).read_text() for name in named}
+
+    def together(self, some: Sequence[Mapping[str, str]]) -> dict[str, str] | None:
+        """Several patches in one tree; None where two of them meet in one place."""
+        made: dict[str, str] = {}
+        for files in some:
+            for name, text in files.items():
+                joined = merged(self.text(name), made[name], text) if name in made else text
+                if joined is None:
+                    return None
+                made[name] = joined
+        return made
+
+    def text(self, name: str) -> str:
+        """A file as upstream has it."""
+        path = self.upstream / name
+        return path.read_text() if path.exists() else ""
+
+    def fresh(self, files: Mapping[str, str]) -> None:
+        """The library with some files changed."""
+        shutil.rmtree(self.place, ignore_errors=True)
+        shutil.copytree(self.upstream, self.place, ignore=shutil.ignore_patterns("__pycache__"))
+        for name, text in files.items():
+            (self.place / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.place / name).write_text(text)
+
+
+def merged(base: str, one: str, other: str) -> str | None:
+    """Two changes of one text; None where they meet."""
+    if one == other:
+        return one
+    edits = sorted([*changes(base, one), *changes(base, other)])
+    if any(a[1] > b[0] or a[:2] == b[:2] for a, b in zip(edits, edits[1:], strict=False)):
+        return None
+    lines = base.splitlines(keepends=True)
+    for start, end, new in reversed(edits):
+        lines[start:end] = new
+    return "".join(lines)
+
+
+def changes(base: str, other: str) -> list[tuple[int, int, list[str]]]:
+    """What is put where: first line, line behind the last, the new lines."""
+    old, new = base.splitlines(keepends=True), other.splitlines(keepends=True)
+    matcher = difflib.SequenceMatcher(a=old, b=new, autojunk=False)
+    return [(i, j, new[m:n]) for tag, i, j, m, n in matcher.get_opcodes() if tag != "equal"]
+
+
+def added(before: str, after: str) -> set[int]:
+    """The lines of the statements that a change put into a text."""
+    matcher = difflib.SequenceMatcher(a=before.splitlines(), b=after.splitlines(), autojunk=False)
+    fresh = {
+        line + 1 for tag, _, _, m, n in matcher.get_opcodes() if tag != "equal" for line in range(m, max(n, m + 1))
+    }
+    spans = [range(n.lineno, (n.end_lineno or n.lineno) + 1) for n in ast.walk(ast.parse(after)) if simple(n)]
+    return {line for span in spans for line in span if fresh & set(span)}
+
+
+def simple(node: ast.AST) -> bool:
+    """Whether a node is a statement without others in it."""
+    return isinstance(node, ast.stmt) and not hasattr(node, "body")
+
+
+class Patches:
+    """Every patch of a library, each held against torch and against Paddle."""
+
+    def __init__(self, claims: Claims, tree: Tree, plain: Plain, probe: Path) -> None:
+        self.claims, self.tree, self.plain, self.probe = claims, tree, plain, probe
+        self.runs: dict[tuple[str, str], Run] = {}
+
+    def judged(self) -> Iterator[Judged]:
+        """The verdict on each patch that was shown."""
+        shown = {fix["gap"]: fix for fix in self.claims.fixes if fix["patch"]}
+        applied = {gap: self.tree.alone(fix["patch"]) for gap, fix in shown.items()}
+        good = {gap: files for gap, files in applied.items() if not isinstance(files, str)}
+        whole = {gap for gap, fix in shown.items() if fix["outcome"] == "offered"}
+        gaps = self.claims.gaps()
+        silent = tuple(gap.id for gap in gaps.values() if gap.symptom not in LOUD and gap.id not in shown)
+        for gap, files in applied.items():
+            say(f"  patch of {gap}")
+            if isinstance(files, str):
+                yield Judged("patch", gap, Truth.FALSE, f"does not apply: {files}")
+            else:
+                yield judge_patch(
+                    gaps[gap], self.held(files, [f for g, f in good.items() if g != gap], gap in whole, silent)
+                )
+
+    def held(
+        self, files: Mapping[str, str], others: Sequence[Mapping[str, str]], whole: bool, silent: tuple[str, ...]
+    ) -> Patched:
+        """All runs that show what a patch does."""
+        rest = self.company(files, others)
+        both = self.tree.together([*rest, files]) or dict(files)
+        without = self.tree.together(rest) or {}
+        place = self.tree.place
+        lines = frozenset(
+            (str(place / name), line)
+            for name in files if name.endswith(".py")
+            for line in added(without.get(name, self.tree.text(name)), both[name])
+        )  # fmt: skip
+        torch = self.run("torch", {})
+        return Patched(
+            {name: self.tree.text(name) for name in files}, files, whole, (torch, self.run("torch", files)),
+            self.run("paddle", without, tuple(files)), self.run("paddle", both, tuple(files)), lines, str(place),
+            unsteady(torch, self.run("torch", {}, seed=1)), silent,
+        )  # fmt: skip
+
+    def company(self, files: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
+        """The other patches that go together with one, and with each other."""
+        chosen: list[Mapping[str, str]] = []
+        for one in others:
+            if self.tree.together([files, *chosen, one]) is not None:
+                chosen.append(one)
+        return chosen
+
+    def run(self, side: str, files: Mapping[str, str], watch: Sequence[str] = (), seed: int = 0) -> Run:
+        """The program with some files changed; the same question is asked once."""
+        key = (side, json.dumps([sorted(files.items()), sorted(watch), seed]))
+        if key not in self.runs:
+            self.tree.fresh(files)
+            self.runs[key] = self.plain.run(side, self.probe, [self.tree.place / name for name in watch], seed)
+        return self.runs[key]
+
+
+# -- gaps, verdicts, the audit -----------------------------------------------------------------------------------------
+
+
+def diagnosis(claims: Claims, patches: Patches, reproduced: frozenset[str]) -> Iterator[Judged]:
+    """The verdict and the gaps, against plain runs of the program."""
+    torch, paddle = patches.run("torch", {}), patches.run("paddle", {})
+    random = unsteady(torch, patches.run("torch", {}, seed=1))
+    yield judge_verdict(claims.report["verdict"] == "no_gaps", torch, paddle, random)
+    sites = [site for gap in claims.gaps() for site in claims.sites(gap)]
+    first = judge_first(sites, paddle, str(patches.tree.place))
+    if first is not None:
+        yield first
+    for gap in claims.gaps().values():
+        yield judge_gap(gap, claims.sites(gap.id), gap.id in reproduced, paddle)
+
+
+def audited(
+    claims: Claims, plain: Plain, upstream: Path, imports: str, programs: Mapping[str, str]
+) -> Iterator[Judged]:
+    """Every name, keyword, advice and promise of the audit."""
+    words = {(api, verdict) for library in claims.audit["libraries"] for api, verdict in said_of(library)}
+    names = sorted((api, v) for api, v in words if v in ("present", "missing") and re.fullmatch(r"torch(\.\w+)*", api))
+    refused = [gap for gap in claims.audit["gaps"] if gap["rule"] == "asked_keyword"]
+    keywords = sorted({(gap["api"], gap["id"].rpartition(":")[2]) for gap in refused})
+    answers = {side: plain.job(side, names=[n for n, _ in names], keywords=keywords) for side in SIDES}
+    torch, paddle = (one if isinstance(one, dict) else {"names": {}, "keywords": {}} for one in answers.values())
+    for name, verdict in names:
+        yield judge_name(name, verdict, torch["names"].get(name, "?"), paddle["names"].get(name, "?"))
+    for name, word in keywords:
+        key = f"{name}({word}=)"
+        yield judge_keyword(name, word, torch["keywords"].get(key, "?"), paddle["keywords"].get(key, "?"))
+    yield from advised(claims, plain, programs)
+    yield from planned(claims, plain, upstream, imports)
+
+
+def said_of(library: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Name and verdict of everything that was looked up."""
+    for row in library["apis"]:
+        yield row["api"], row["verdict"]
+
+
+def advised(claims: Claims, plain: Plain, programs: Mapping[str, str]) -> Iterator[Judged]:
+    """Advice that says that something works, run once on each side."""
+    for rule, text in claims.advice.items():
+        gap = next(gap for gap in claims.audit["gaps"] if gap["rule"] == rule)
+        texts = [text, *(value for value in gap.values() if isinstance(value, str))]
+        promise = next((line.strip() for t in texts for line in t.splitlines() if PROMISES.search(line)), "")
+        if not promise:
+            continue
+        program = plain.folder / "advice.py"
+        program.write_text(programs.get(rule, ""))
+        endings = [plain.run(side, program).ending if rule in programs else None for side in SIDES]
+        yield judge_advice(rule, promise, endings[0], endings[1])
+
+
+def planned(claims: Claims, plain: Plain, upstream: Path, imports: str) -> Iterator[Judged]:
+    """The plan: files without change, and the first patch."""
+    plan = claims.audit["libraries"][0]["plan"]
+    met: dict[str, list[str]] = {}
+    for gap in claims.gaps():
+        for path, _ in claims.sites(gap):
+            met.setdefault(path, []).append(gap)
+    yield from judge_unchanged(plan["unchanged"], met)
+    program = plain.folder / "import.py"
+    program.write_text(f"import {imports}\n")
+    fresh = Plain(plain.folder, [upstream, *map(Path, plain.paths[1:])])
+    first = judge_first_patch(plan["first_patch"], fresh.run("paddle", program).ending, str(upstream))
+    if first is not None:
+        yield first
+
+
+# -- one library, and all ----------------------------------------------------------------------------------------------
+
+
+def one_library(one: Library, programs: Mapping[str, str], cache: Path, folder: Path) -> list[Judged]:
+    """Everything about one library, in this process."""
+    wheel, needs = fetched(one, cache), needed(one, cache)
+    upstream, probe = folder / one.name, folder / "probe.py"
+    if not upstream.exists():
+        with zipfile.ZipFile(wheel) as members:
+            members.extractall(upstream)
+    probe.write_text(one.probe)
+    os.environ["PYTHONPATH"] = os.pathsep.join([*map(str, needs), os.environ.get("PYTHONPATH", "")])
+    claims = Product(folder).claims(upstream, probe)
+    trial = folder / "trial" / one.name
+    plain = Plain(folder / "jobs", [trial, *needs])
+    judged = list(reproductions(claims, plain, folder))
+    say(f"  {len(judged)} reproductions and issues judged")
+    patches = Patches(claims, Tree(upstream, trial), plain, probe)
+    judged += patches.judged()
+    reproduced = frozenset(j.subject for j in judged if j.kind == "reproduction" and j.truth is Truth.TRUE)
+    judged += diagnosis(claims, patches, reproduced)
+    judged += audited(claims, plain, upstream, one.imports, programs)
+    return judged
+
+
+def separately(one: Library, options: argparse.Namespace) -> list[Judged]:
+    """One library in a process of its own; what it judged is kept."""
+    folder = options.work / one.name
+    kept = folder / "judged.json"
+    if options.again:
+        shutil.rmtree(folder, ignore_errors=True)
+    if options.judge_again:
+        kept.unlink(missing_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    if not kept.exists():
+        say(one.name)
+        command = [
+            sys.executable,
+            str(Path(__file__).resolve()),
+            str(options.cache),
+            str(options.work),
+            "--child",
+            one.name,
+        ]
+        with subprocess.Popen([*command, "--libraries", str(options.libraries)], start_new_session=True) as process:
+            try:
+                code = process.wait(options.limit)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                return [Judged("library", one.name, Truth.UNANSWERABLE, f"not done in {options.limit:.0f} s")]
+        if code or not kept.exists():
+            return [Judged("library", one.name, Truth.FALSE, f"the benchmark ended with status {code}")]
+    return [Judged(j["kind"], j["subject"], Truth(j["truth"]), j["reason"]) for j in json.loads(kept.read_text())]
+
+
+def table(done: Mapping[str, Sequence[Judged]]) -> Iterator[str]:
+    """Claims by library and kind; then what is false, and what cannot be said."""
+    kinds = list(dict.fromkeys(j.kind for judged in done.values() for j in judged))
+    yield f"{'claims: true/false/unanswerable':34}" + "".join(f"{kind:>15}" for kind in kinds)
+    for name, judged in [*done.items(), ("all", [j for judged in done.values() for j in judged])]:
+        counts = Counter((j.kind, j.truth) for j in judged)
+        yield f"{name:34}" + "".join(f"{'/'.join(str(counts[kind, truth]) for truth in Truth):>15}" for kind in kinds)
+    for truth in (Truth.FALSE, Truth.UNANSWERABLE):
+        for name, judged in done.items():
+            for one in judged:
+                if one.truth is truth:
+                    yield f"{truth}: {name}: {one.kind}: {one.subject}: {one.reason}"
+
+
+def main() -> int:
+    """Read the command line, and judge."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cache", type=Path)
+    parser.add_argument("work", type=Path)
+    parser.add_argument("--only", action="append", default=[], metavar="NAME")
+    parser.add_argument("--again", action="store_true", help="forget what was done")
+    parser.add_argument("--judge-again", action="store_true", help="keep what the commands said, judge it anew")
+    parser.add_argument("--limit", type=float, default=3600.0, metavar="SECONDS", help="for one library")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--libraries", type=Path, default=HERE / "truth.toml")
+    parser.add_argument("--child", default="", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    options.cache, options.work = options.cache.resolve(), options.work.resolve()
+    text = options.libraries.read_text()
+    wanted = [options.child] if options.child else options.only
+    some = [one for one in libraries(text) if not wanted or one.name in wanted]
+    if options.child:
+        programs = {row["rule"]: row["program"] for row in tomllib.loads(text).get("advice", [])}
+        judged = one_library(some[0], programs, options.cache, options.work / some[0].name)
+        (options.work / some[0].name / "judged.json").write_text(json.dumps([asdict(j) for j in judged], indent=1))
+        return 0
+    for folder in (options.cache, options.work):
+        folder.mkdir(parents=True, exist_ok=True)
+    done = {one.name: separately(one, options) for one in some}
+    print("\n".join(table(done)))
+    if options.json:
+        options.json.write_text(
+            json.dumps({name: [asdict(j) for j in judged] for name, judged in done.items()}, indent=1)
+        )
+    return int(any(j.truth is Truth.FALSE for judged in done.values() for j in judged))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,544 @@
+"""Judges of claims: what was claimed and what plain interpreters said, in; true, false or unanswerable, and why, out.
+
+Pure functions: nothing here runs a program, and nothing of migrate-lens is imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+# Two runs of one program on one side; sums may be taken in another order.
+SAME = (1e-5, 1e-7)
+# The two sides, relative and absolute, for what a program of some hundred float32 operations gives.
+ALIKE = (2e-3, 1e-4)
+# Parts of a name that say nothing about what is missing.
+COMMON = frozenset(("torch", "Tensor", "nn", "Module", "functional", "utils", "paddle"))
+# Symptoms of a call that ends; all others can be passed without a word.
+LOUD = frozenset(("missing_api", "missing_argument", "exception", "crash", "timeout", "import_error", "op_not_found"))
+ABSENT = frozenset(("AttributeError", "ImportError", "ModuleNotFoundError", "NameError", "NotImplementedError"))
+OPERATORS: Mapping[str, type[ast.AST] | tuple[type[ast.AST], ...]] = {
+    "add": ast.Add, "sub": ast.Sub, "subtract": ast.Sub, "rsub": ast.Sub, "mul": ast.Mult, "multiply": ast.Mult,
+    "div": ast.Div, "true_divide": ast.Div, "divide": ast.Div, "floor_divide": ast.FloorDiv, "remainder": ast.Mod,
+    "fmod": ast.Mod, "pow": ast.Pow, "matmul": ast.MatMult, "bitwise_and": ast.BitAnd, "bitwise_or": ast.BitOr,
+    "bitwise_xor": ast.BitXor, "bitwise_not": ast.Invert, "logical_not": ast.Invert, "neg": ast.USub, "lt": ast.Lt,
+    "le": ast.LtE, "gt": ast.Gt, "ge": ast.GtE, "eq": ast.Eq, "ne": ast.NotEq, "getitem": ast.Subscript,
+    "setitem": ast.Subscript, "bool": (ast.If, ast.While, ast.Assert, ast.BoolOp, ast.Not),
+    "iter": (ast.For, ast.Starred), "contains": ast.In, "lshift": ast.LShift, "rshift": ast.RShift,
+}  # fmt: skip
+
+
+class Truth(StrEnum):
+    """What became of a claim."""
+
+    TRUE = "true"
+    FALSE = "false"
+    UNANSWERABLE = "unanswerable"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A claim and its verdict.
+
+    Attributes:
+        kind: reproduction, patch, gap, verdict, issue text, plan, or audit name, keyword, advice.
+        subject: what it is about.
+        truth: the verdict.
+        reason: why; empty where it is true.
+    """
+
+    kind: str
+    subject: str
+    truth: Truth
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a plain run ended.
+
+    Attributes:
+        error: the exception's type, a signal, or ``timeout``; empty where it passed.
+        message: of the exception.
+        frames: file and line of each frame, outermost first.
+    """
+
+    error: str = ""
+    message: str = ""
+    frames: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether the program ran to its end."""
+        return not self.error
+
+    def line_in(self, name: str) -> int:
+        """The innermost line of a file in the traceback, 0 where it has none."""
+        return next((line for path, line in reversed(self.frames) if path.endswith(name)), 0)
+
+    def __str__(self) -> str:
+        if self.passed:
+            return "passes"
+        where = f" at {'/'.join(self.frames[-1][0].split('/')[-2:])}:{self.frames[-1][1]}" if self.frames else ""
+        return f"{self.error}: {self.message.splitlines()[0][:140] if self.message else ''}{where}"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a program can see of one value."""
+
+    kind: str
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    requires_grad: bool = False
+    values: tuple[float | str, ...] = ()
+    grad: tuple[float | str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A plain run of a program: how it ended, which watched lines ran, what could be seen afterwards."""
+
+    ending: Ending
+    lines: frozenset[tuple[str, int]] = frozenset()
+    seen: Mapping[str, Seen] | None = None
+
+    @property
+    def values(self) -> Mapping[str, Seen]:
+        """What was seen; nothing where the process died."""
+        return self.seen or {}
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A gap as it was claimed."""
+
+    id: str
+    api: str
+    symptom: str
+
+
+# -- a reproduction ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A reproduction and its runs.
+
+    Attributes:
+        source: the program.
+        name: its file's name.
+        torch: how it ended under torch.
+        paddle: how it ended under Paddle.
+        rest: how what stands behind the failing statement ended, with torch's values for what that should have made;
+            None where nothing stands there or it cannot be said.
+    """
+
+    source: str
+    name: str
+    torch: Ending
+    paddle: Ending
+    rest: Ending | None = None
+
+
+def judge_reproduction(gap: Claimed, played: Played) -> Judged:
+    """A reproduction passes under torch and fails under Paddle, at its own gap and at nothing else."""
+    reason = fault_of_reproduction(gap, played)
+    return Judged("reproduction", gap.id, Truth.FALSE if reason else Truth.TRUE, reason)
+
+
+def fault_of_reproduction(gap: Claimed, played: Played) -> str:
+    """What is wrong with a reproduction; empty if nothing is."""
+    if not played.torch.passed:
+        return f"under torch: {played.torch}"
+    if played.paddle.passed:
+        return "passes under Paddle"
+    if gap.symptom in ("crash", "timeout"):
+        return "" if lethal(played.paddle) else f"a {gap.symptom} was claimed; under Paddle: {played.paddle}"
+    line = played.paddle.line_in(played.name)
+    failing = statement_at(ast.parse(played.source), line)
+    if failing is None:
+        return f"no statement of its own is in the traceback: {played.paddle}"
+    if played.paddle.error == "AssertionError":
+        if not sliced(ast.parse(played.source), failing, gap.api):
+            return f"the failing assertion, line {line}, has nothing to do with {gap.api}"
+    elif not about(ast.parse(played.source), failing, gap.api):
+        return f"fails at line {line}, `{ast.unparse(failing)[:100]}`, which is not about {gap.api}: {played.paddle}"
+    if gap.symptom == "missing_api" and not says_absent(gap.api, played.paddle):
+        return f"{gap.api} is called missing; the failure is another: {played.paddle}"
+    if played.rest is not None and not played.rest.passed:
+        return f"with line {line} healed, the rest fails under Paddle: {played.rest}"
+    return ""
+
+
+def lethal(ending: Ending) -> bool:
+    """Whether a process was killed or did not end."""
+    return ending.error.startswith("SIG") or ending.error == "timeout"
+
+
+def says_absent(api: str, ending: Ending) -> bool:
+    """Whether a failure is the absence of a name."""
+    if ending.error == "AssertionError":
+        return True
+    parts = [part for part in api.split(".") if part not in COMMON]
+    return ending.error in ABSENT and any(re.search(rf"\b{re.escape(part)}\b", ending.message) for part in parts)
+
+
+def statement_at(tree: ast.Module, line: int) -> ast.stmt | None:
+    """The smallest statement that a line belongs to."""
+    around = [n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or n.lineno)]
+    return min(around, key=lambda n: ((n.end_lineno or n.lineno) - n.lineno, -n.col_offset), default=None)
+
+
+def about(tree: ast.Module, failing: ast.stmt, api: str) -> bool:
+    """Whether a statement itself uses an API, or calls what another statement made of it."""
+    head = header(failing)
+    if any(names(node, api) for node in head):
+        return True
+    called = {
+        n.func.id for part in head for n in ast.walk(part) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+    }
+    used = called | {n.id for part in head for n in ast.walk(part) if isinstance(n, ast.Name)}
+    # A layer, a context or a partial: the API made it, and the failing statement is the first to run it.
+    owners = (
+        api if api.rpartition(".")[2] not in ("forward", "__call__", "backward", "step") else api.rpartition(".")[0]
+    )
+    return any(
+        any(names(part, owners) for part in header(other)) and bound(other) & used
+        for other in ast.walk(tree) if isinstance(other, ast.stmt) and other.lineno < failing.lineno
+    )  # fmt: skip
+
+
+def header(statement: ast.stmt) -> list[ast.AST]:
+    """A statement without the blocks in it."""
+    inner = {id(n) for field in ("body", "orelse", "finalbody", "handlers") for n in getattr(statement, field, [])}
+    if not inner:
+        return [statement]
+    return [n for n in ast.iter_child_nodes(statement) if id(n) not in inner] + [_shell(statement)]
+
+
+def _shell(statement: ast.stmt) -> ast.AST:
+    """The statement's own kind with nothing in it: an ``if`` asks for a truth value."""
+    return type(statement)()
+
+
+def names(node: ast.AST, api: str) -> bool:
+    """Whether a piece of a program names an API, by its last name or by the operator that stands for it."""
+    last = api.rpartition(".")[2]
+    bare = last.strip("_")
+    kinds = (
+        OPERATORS.get(bare.removeprefix("r") if last.startswith("__r") else bare.removeprefix("i"), ())
+        if last.startswith("__")
+        else ()
+    )
+    kinds = OPERATORS.get(bare, kinds)
+    return any(_spells(one, last) or (kinds and isinstance(one, kinds)) for one in ast.walk(node))
+
+
+def _spells(node: ast.AST, last: str) -> bool:
+    match node:
+        case ast.Attribute(attr=text) | ast.Name(id=text) | ast.keyword(arg=str(text)):
+            return text == last
+        case ast.alias(name=text) | ast.ImportFrom(module=str(text)):
+            return last in text.split(".")
+        case ast.Constant(value=str(text)):
+            return last in re.split(r"[^\w]+", text)
+    return False
+
+
+def bound(statement: ast.stmt) -> set[str]:
+    """Names that a statement makes or may write into."""
+    made = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+        made.add(statement.name)
+    for node in ast.walk(statement):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=owner))):
+                made.add(owner)
+            case ast.Call(args=given):
+                made |= {n.id for one in given for n in ast.walk(one) if isinstance(n, ast.Name)}
+            case (
+                ast.Subscript(value=ast.Name(id=owner), ctx=ast.Store())
+                | ast.Attribute(value=ast.Name(id=owner), ctx=ast.Store())
+            ):
+                made.add(owner)
+            case ast.alias(name=name, asname=other):
+                made.add(other or name.partition(".")[0])
+    return made
+
+
+def sliced(tree: ast.Module, failing: ast.stmt, api: str) -> bool:
+    """Whether what an assertion looks at comes from an API: the statements that made its names, and theirs."""
+    if names(failing, api):
+        return True
+    wanted = {n.id for n in ast.walk(failing) if isinstance(n, ast.Name)}
+    before = sorted(
+        (n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n is not failing and n.lineno <= failing.lineno),
+        key=lambda n: -n.lineno,
+    )
+    for _ in range(2):  # functions stand before what they call
+        for one in before:
+            if not bound(one) & (wanted - {"torch"}):
+                continue
+            if any(
+                names(part, api)
+                for part in ([one] if isinstance(one, (ast.FunctionDef, ast.ClassDef)) else header(one))
+            ):
+                return True
+            wanted |= {n.id for n in ast.walk(one) if isinstance(n, ast.Name)}
+    return False
+
+
+# -- a patch -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Patched:
+    """A patch and the runs of the program without and with it.
+
+    Attributes:
+        before: text of each file that it changes, by name.
+        after: the same, changed.
+        whole: whether it was claimed that the whole stage passes, rather than the call alone.
+        torch: under torch, without and with it.
+        without: under Paddle with all other patches.
+        with_it: under Paddle with it too.
+        lines: the lines, (path, line), of the statements that it put there.
+        library: the folder that the library stands in.
+        random: what another seed changes under torch.
+        silent: gaps that no patch closes and that can change values without a word.
+    """
+
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+    whole: bool
+    torch: tuple[Run, Run]
+    without: Run
+    with_it: Run
+    lines: frozenset[tuple[str, int]]
+    library: str
+    random: frozenset[str] = frozenset()
+    silent: tuple[str, ...] = ()
+
+
+def judge_patch(gap: Claimed, patch: Patched) -> Judged:
+    """A patch changes nothing under torch that can be seen, and gets past its gap under Paddle."""
+    if code_of(patch.before) == code_of(patch.after):
+        return Judged("patch", gap.id, Truth.FALSE, "changes comments only")
+    seen = difference(patch.torch[0], patch.torch[1])
+    if seen:
+        return Judged("patch", gap.id, Truth.FALSE, f"changes torch: {seen}")
+    return Judged("patch", gap.id, *under_paddle(patch))
+
+
+def code_of(files: Mapping[str, str]) -> dict[str, str]:
+    """What the files say to Python, without comments and layout."""
+    return {name: ast.dump(ast.parse(text)) for name, text in files.items() if name.endswith(".py")} | {
+        name: text for name, text in files.items() if not name.endswith(".py")
+    }
+
+
+def difference(one: Run, other: Run) -> str:
+    """What a program can see that differs between two runs of it on one side; empty if nothing does."""
+    if one.ending.error != other.ending.error:
+        return f"{one.ending} -> {other.ending}"
+    for path in dict.fromkeys((*one.values, *other.values)):
+        ours, theirs = one.values.get(path), other.values.get(path)
+        if ours is None or theirs is None:
+            return f"{path} is there on one side only"
+        what = unlike(ours, theirs, SAME)
+        if what:
+            return f"{path}: {what}"
+    return ""
+
+
+def unlike(one: Seen, other: Seen, bounds: tuple[float, float], flags: bool = True) -> str:
+    """What is not the same of two values."""
+    aspects = ("kind", "dtype", "shape", *(("requires_grad",) if flags else ()))
+    for aspect in aspects:
+        if getattr(one, aspect) != getattr(other, aspect):
+            return f"{aspect} {getattr(one, aspect)} -> {getattr(other, aspect)}"
+    far = apart(one.values, other.values, bounds)
+    if far:
+        return f"values differ: {far}"
+    if (one.grad is None) != (other.grad is None):
+        return f"grad {'None' if one.grad is None else 'a number'} -> {'None' if other.grad is None else 'a number'}"
+    far = apart(one.grad or (), other.grad or (), bounds)
+    return f"grad differs: {far}" if far else ""
+
+
+def apart(ours: Sequence[float | str], theirs: Sequence[float | str], bounds: tuple[float, float]) -> str:
+    """The first numbers that are further from each other than the bounds."""
+    if len(ours) != len(theirs):
+        return f"{len(ours)} numbers and {len(theirs)}"
+    relative, absolute = bounds
+    for one, other in zip(ours, theirs, strict=True):
+        if isinstance(one, str) or isinstance(other, str):
+            if str(one) != str(other):
+                return f"{one} and {other}"
+        elif not (
+            math.isclose(one, other, rel_tol=relative, abs_tol=absolute) or (math.isnan(one) and math.isnan(other))
+        ):
+            return f"{one:.6g} and {other:.6g}"
+    return ""
+
+
+def under_paddle(patch: Patched) -> tuple[Truth, str]:
+    """Whether the program gets past the gap under Paddle with a patch, with torch's values as far as it comes."""
+    ran, before, after = patch.with_it.lines & patch.lines, patch.without, patch.with_it
+    stopped = next((f for f in reversed(after.ending.frames) if f[0].startswith(patch.library)), None)
+    if stopped in patch.lines and stopped is not None:
+        return Truth.FALSE, f"does not get past the gap under Paddle: {after.ending} (line {stopped[1]})"
+    if patch.whole and not after.ending.passed:
+        return Truth.FALSE, f"the stage was said to pass: {after.ending}"
+    if not ran:
+        return Truth.UNANSWERABLE, f"the patched lines are not reached under Paddle: {after.ending}"
+    far = foreign(patch.torch[0], after, patch.random)
+    if far and (patch.whole or not patch.silent):
+        return Truth.FALSE, f"not torch's result under Paddle: {far}"
+    if same_run(before, after):
+        return Truth.FALSE, f"changes nothing under Paddle: {after.ending} without it too, and the same values"
+    if far:
+        return Truth.UNANSWERABLE, f"{far}; it may come from {', '.join(patch.silent)}"
+    return Truth.TRUE, ""
+
+
+def foreign(torch: Run, paddle: Run, random: frozenset[str]) -> str:
+    """The first result under Paddle that is not torch's; what was kept before the end of the run is compared."""
+    for path, theirs in paddle.values.items():
+        ours = torch.values.get(path)
+        if ours is None or path in random or not path.startswith("result"):
+            continue
+        what = unlike(ours, theirs, ALIKE, flags=False) if theirs.kind == ours.kind == "tensor" else ""
+        if what:
+            return f"{path}: {what}"
+    return ""
+
+
+def same_run(one: Run, other: Run) -> bool:
+    """Whether two runs under Paddle came equally far with the same values."""
+    ends = (one.ending.error, one.ending.message) == (other.ending.error, other.ending.message)
+    return ends and one.values == other.values
+
+
+def unsteady(one: Run, other: Run) -> frozenset[str]:
+    """What another seed changes under torch."""
+    paths = {*one.values, *other.values}
+    return frozenset(
+        p for p in paths if p not in one.values or p not in other.values or unlike(one.values[p], other.values[p], SAME)
+    )
+
+
+# -- verdicts and gaps -------------------------------------------------------------------------------------------------
+
+
+def judge_verdict(no_gaps: bool, torch: Run, paddle: Run, random: frozenset[str] = frozenset()) -> Judged:
+    """ "No gaps" is true of a program that passes on both sides with the same results, and of no other."""
+    if not torch.ending.passed:
+        return Judged("verdict", "the program", Truth.UNANSWERABLE, f"it fails under torch: {torch.ending}")
+    far = "" if paddle.ending.passed else str(paddle.ending)
+    far = far or foreign(torch, paddle, random)
+    if no_gaps and far:
+        return Judged("verdict", "no gaps", Truth.FALSE, f"a plain run under Paddle: {far}")
+    return Judged("verdict", "no gaps" if no_gaps else "gaps", Truth.TRUE)
+
+
+def judge_gap(gap: Claimed, sites: Sequence[tuple[str, int]], reproduced: bool, paddle: Run) -> Judged:
+    """A gap that ends a call ends the plain program too, unless it lies behind another one."""
+    if reproduced:
+        return Judged("gap", gap.id, Truth.TRUE)
+    if gap.symptom in LOUD and paddle.ending.passed:
+        return Judged("gap", gap.id, Truth.FALSE, "the plain program passes under Paddle, and no reproduction shows it")
+    if any(path.endswith(name) and line == at for path, line in paddle.ending.frames for name, at in sites):
+        return Judged("gap", gap.id, Truth.TRUE)
+    return Judged("gap", gap.id, Truth.UNANSWERABLE, "not reproduced, and the plain run does not come to it")
+
+
+def judge_first(sites: Sequence[tuple[str, int]], paddle: Run, library: str) -> Judged | None:
+    """Where the plain program fails in the library, some gap must name the place; None where it fails elsewhere."""
+    inside = [(path, line) for path, line in paddle.ending.frames if path.startswith(library)]
+    if paddle.ending.passed or not inside:
+        return None
+    if any(path.endswith("/" + name) and line == at for path, line in inside for name, at in sites):
+        return Judged("verdict", "the first failure", Truth.TRUE)
+    return Judged("verdict", "the first failure", Truth.FALSE, f"no gap names it: {paddle.ending}")
+
+
+# -- the audit ---------------------------------------------------------------------------------------------------------
+
+
+def judge_name(name: str, claim: str, torch: str, paddle: str) -> Judged:
+    """``missing`` and ``present`` are asked again."""
+    subject = f"{name} {claim}"
+    if torch != "yes":
+        return Judged("audit name", subject, Truth.FALSE, "torch has no such name")
+    right = (paddle == "yes") == (claim == "present")
+    reason = "" if right else f"Paddle {'has it' if paddle == 'yes' else 'has not'}"
+    return Judged("audit name", subject, Truth.TRUE if right else Truth.FALSE, reason)
+
+
+def judge_keyword(name: str, keyword: str, torch: str, paddle: str) -> Judged:
+    """A keyword that torch takes and Paddle refuses."""
+    subject = f"{name}({keyword}=) refused"
+    if paddle == "yes" or torch == "no":
+        who = "Paddle takes it" if paddle == "yes" else "torch refuses it too"
+        return Judged("audit keyword", subject, Truth.FALSE, who)
+    if torch == "yes" and paddle == "no":
+        return Judged("audit keyword", subject, Truth.TRUE)
+    return Judged("audit keyword", subject, Truth.UNANSWERABLE, f"torch: {torch}; Paddle: {paddle}")
+
+
+def judge_advice(rule: str, text: str, torch: Ending | None, paddle: Ending | None) -> Judged:
+    """Advice that says that something works is run."""
+    subject = f"{rule}: {text[:60]}"
+    if torch is None or paddle is None:
+        return Judged("audit advice", subject, Truth.UNANSWERABLE, "no program for it in truth.toml")
+    for side, ending in (("torch", torch), ("Paddle", paddle)):
+        if not ending.passed:
+            return Judged("audit advice", subject, Truth.FALSE, f"under {side}: {ending}")
+    return Judged("audit advice", subject, Truth.TRUE)
+
+
+def judge_unchanged(unchanged: Sequence[str], gaps: Mapping[str, Sequence[str]]) -> Iterator[Judged]:
+    """A file of which the plan says "no change" has no gap in a run."""
+    for name in unchanged:
+        met = gaps.get(name, ())
+        reason = f"a run finds {', '.join(met)}" if met else ""
+        yield Judged("plan", f"no change: {name}", Truth.FALSE if met else Truth.TRUE, reason)
+
+
+def judge_first_patch(first: str, imported: Ending, library: str) -> Judged | None:
+    """The first patch stands where the plain import fails first; None where the import passes."""
+    inside = [
+        (path.removeprefix(library).lstrip("/"), line) for path, line in imported.frames if path.startswith(library)
+    ]
+    if imported.passed or not inside:
+        return None
+    right = any(first.startswith(f"{path}:{line} ") for path, line in inside)
+    reason = "" if right else f"the import fails at {inside[-1][0]}:{inside[-1][1]}: {imported}"
+    return Judged("plan", f"first patch {first.partition(' ')[0]}", Truth.TRUE if right else Truth.FALSE, reason)
+
+
+# -- the text of an issue ----------------------------------------------------------------------------------------------
+
+CUT = re.compile(r"\w\.\.\.|…")
+MACHINE = re.compile(r"/(?:tmp|home|root|work)/\S+")
+LEFT = re.compile(r"\{\{|\}\}|\{%|\bNone\b is|<bound method|Difference\(|object at 0x")
+
+
+def judge_issue(gap: Claimed, body: str) -> Judged:
+    """An issue can be posted as it is."""
+    title = body.splitlines()[0] if body else ""
+    faults = [
+        f"cut words in the title: {title}" if CUT.search(title) else "",
+        f"a path of this machine: {found[0]}" if (found := MACHINE.search(body)) else "",
+        f"a piece of the program that made it: {found[0]}" if (found := LEFT.search(body)) else "",
+        "the title hedges: missing or inconsistent" if "missing or inconsistent" in title else "",
+        "build noise" if re.search(r"No ccache found", body) else "",
+    ]
+    reason = "; ".join(fault for fault in faults if fault)
+    return Judged("issue text", gap.id, Truth.FALSE if reason else Truth.TRUE, reason)

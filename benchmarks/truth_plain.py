@@ -1,0 +1,371 @@
+"""Runs in a plain interpreter of one side: a job as JSON in; what a program can see there, or what names answer, out.
+
+usage: python truth_plain.py JOB.json OUT.json
+
+Nothing of migrate-lens is imported: this is the second opinion. A job is ``{"side", "paths", ...}`` and either
+``{"program", "watch", "seed", "follow"}``, ``{"names", "keywords"}`` or ``{"heal", "line", "made"}``. ``follow`` asks
+for everything that is left in the globals, with a backward of its own; without it only the mapping ``result`` is
+described. ``heal`` runs a program with one of its statements put aside, and what that made under torch in its place.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import random
+import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+MOST = 20_000  # elements of one tensor that are written down
+
+
+def main(job_file: str, out_file: str) -> int:
+    """Do one job."""
+    job = json.loads(Path(job_file).read_text())
+    sys.path[:0] = job["paths"]
+    if job["side"] == "paddle":
+        import paddle
+
+        paddle.disable_signal_handler()
+        paddle.enable_compat()
+    answer = ran(job) if "program" in job else healed(job) if "heal" in job else asked(job)
+    Path(out_file).write_text(json.dumps(answer))
+    return 0
+
+
+# -- a program ---------------------------------------------------------------------------------------------------------
+
+
+def ran(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Run a program as a person runs it; how it ended, which lines of the watched files ran, and what can be seen."""
+    seeded(job["side"], job["seed"])
+    lines: set[tuple[str, int]] = set()
+    space: dict[str, Any] = {"__name__": "__main__", "__file__": job["program"]}
+    code = compile(Path(job["program"]).read_text(), job["program"], "exec")
+    sys.modules["__main__"].__dict__.update(space)
+    space = sys.modules["__main__"].__dict__
+    before = set(space)
+    ending = ended(code, space, watching(frozenset(job["watch"]), lines))
+    seen: dict[str, Any] = {}
+    result = space.get("result")
+    for name, value in result.items() if isinstance(result, dict) else [("result", result)]:
+        seen.update(shown(f"result.{name}", value, 0))
+    if job["follow"]:
+        left = {name: space[name] for name in sorted(set(space) - before - {"result"}) if not name.startswith("__")}
+        seen.update(followed(left, result if isinstance(result, dict) else {"result": result}))
+    return {"ending": ending, "lines": sorted(lines), "seen": seen}
+
+
+def seeded(side: str, seed: int) -> None:
+    """The same draws in every run of torch."""
+    import numpy as np
+
+    random.seed(seed)
+    np.random.seed(seed)
+    if side == "torch":
+        import torch
+
+        torch.manual_seed(seed)
+    else:
+        import paddle
+
+        paddle.seed(seed)
+
+
+def watching(files: frozenset[str], lines: set[tuple[str, int]]) -> Any:
+    """A trace function that notes the lines of some files."""
+
+    def line(frame: FrameType, event: str, _: Any) -> Any:
+        if event == "line":
+            lines.add((frame.f_code.co_filename, frame.f_lineno))
+        return line
+
+    def call(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename not in files:
+            return None
+        return line(frame, "line", _)
+
+    return call
+
+
+def ended(code: CodeType, space: dict[str, Any], trace: Any) -> dict[str, Any]:
+    """How a program ended: the exception with its text and its frames, or nothing."""
+    sys.settrace(trace)
+    try:
+        exec(code, space)
+    except BaseException as error:  # noqa: BLE001 - whatever ends a program is a result
+        sys.settrace(None)
+        frames = [(f.filename, f.lineno) for f in traceback.extract_tb(error.__traceback__)][1:]
+        return {"error": type(error).__name__, "message": str(error)[:2000], "frames": frames}
+    finally:
+        sys.settrace(None)
+    return {"error": "", "message": "", "frames": []}
+
+
+# -- what can be seen --------------------------------------------------------------------------------------------------
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor of the framework at hand."""
+    for name in ("torch", "paddle"):
+        module = sys.modules.get(name)
+        kind = getattr(module, "Tensor", None)
+        if isinstance(kind, type) and isinstance(value, kind):
+            return True
+    return False
+
+
+def is_module(value: Any) -> bool:
+    """Whether a value is a layer: it has parameters and a state."""
+    return not isinstance(value, type) and hasattr(value, "state_dict") and hasattr(value, "named_parameters")
+
+
+def shown(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
+    """A value and what is in it, each under a path."""
+    if is_tensor(value):
+        yield name, tensor(value)
+    elif is_module(value):
+        yield from layer(name, value)
+    elif isinstance(value, (list, tuple)) and depth < 4:
+        yield name, {"kind": f"{'tuple' if isinstance(value, tuple) else 'list'} of {len(value)}"}
+        for index, one in enumerate(value):
+            yield from shown(f"{name}[{index}]", one, depth + 1)
+    elif isinstance(value, dict) and depth < 4:
+        yield name, {"kind": f"dict of {sorted(map(str, value))}"}
+        for key, one in value.items():
+            yield from shown(f"{name}[{key!r}]", one, depth + 1)
+    elif value is None or isinstance(value, (bool, int, float, str, complex)):
+        yield name, {"kind": type(value).__name__, "values": [value if isinstance(value, (int, float)) else str(value)]}
+    else:
+        yield name, {"kind": type(value).__name__}
+
+
+def tensor(value: Any) -> dict[str, Any]:
+    """Everything that a program can see of a tensor."""
+    needs = not value.stop_gradient if hasattr(value, "stop_gradient") else value.requires_grad
+    grad = value.grad if needs and value.is_leaf else None
+    return {
+        "kind": "tensor",
+        "dtype": str(value.dtype).rpartition(".")[2],
+        "shape": [int(n) for n in value.shape],
+        "requires_grad": bool(needs),
+        "values": numbers(value),
+        "grad": None if grad is None else numbers(grad),
+    }
+
+
+def numbers(value: Any) -> list[float]:
+    """The elements of a tensor, flat; complex ones as pairs."""
+    array = value.detach()
+    kind = str(array.dtype).rpartition(".")[2]
+    if kind in ("bfloat16", "float16") or kind.startswith("float8"):
+        array = array.astype("float32") if hasattr(array, "stop_gradient") else array.float()
+    flat = array.cpu().numpy().reshape(-1)[:MOST]
+    if "complex" in kind:
+        return [part for one in flat.tolist() for part in (one.real, one.imag)]
+    return [float(one) for one in flat.tolist()]
+
+
+def layer(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """A module: its mode, the keys of its state, all parameters and buffers."""
+    yield name, {"kind": f"module {type(value).__name__}", "values": [f"training {getattr(value, 'training', None)}"]}
+    state = value.state_dict()
+    yield f"{name}.state_dict", {"kind": f"keys {list(state)}"}
+    for key, one in value.named_parameters():
+        yield f"{name}.{key}", tensor(one)
+    for key, one in state.items():
+        if is_tensor(one):
+            yield f"{name}.state_dict[{key!r}]", tensor(one)
+
+
+def followed(left: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Under torch: what is left in the globals, which memory is shared, and a backward from all that has a graph."""
+    found: dict[str, Any] = {}
+    for name, value in left.items():
+        for path, one in shown(name, value, 0):
+            yield path, one
+        found.update(tensors(name, value, 0))
+    found.update({path: one for name, value in result.items() for path, one in tensors(f"result.{name}", value, 0)})
+    yield "shared memory", {"kind": "groups", "values": sorted(map(str, groups(found)))}
+    leaves = {path: one for path, one in found.items() if one.is_leaf and one.requires_grad}
+    for path, one in found.items():
+        if one.grad_fn is not None and one.dtype.is_floating_point:
+            yield f"backward({path})", differentiated(one, leaves)
+
+
+def tensors(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
+    """All tensors in a value."""
+    if is_tensor(value):
+        yield name, value
+    elif is_module(value):
+        yield from ((f"{name}.{key}", one) for key, one in value.named_parameters())
+    elif isinstance(value, (list, tuple)) and depth < 4:
+        for index, one in enumerate(value):
+            yield from tensors(f"{name}[{index}]", one, depth + 1)
+    elif isinstance(value, dict) and depth < 4:
+        for key, one in value.items():
+            yield from tensors(f"{name}[{key!r}]", one, depth + 1)
+
+
+def groups(found: Mapping[str, Any]) -> list[list[str]]:
+    """Names of tensors that stand on one storage."""
+    at: dict[int, list[str]] = {}
+    for path, one in found.items():
+        if one.layout is sys.modules["torch"].strided and one.numel():
+            at.setdefault(one.untyped_storage().data_ptr(), []).append(path)
+    return [sorted(paths) for paths in at.values() if len(paths) > 1]
+
+
+def differentiated(value: Any, leaves: Mapping[str, Any]) -> dict[str, Any]:
+    """The gradients of the sum of a tensor by every leaf, or why there are none."""
+    torch = sys.modules["torch"]
+    try:
+        grads = torch.autograd.grad(value.sum(), list(leaves.values()), allow_unused=True, retain_graph=True)
+    except RuntimeError as error:
+        return {"kind": f"no backward: {str(error).split('.')[0][:80]}"}
+    reached = [path for path, grad in zip(leaves, grads, strict=True) if grad is not None]
+    flat = [n for grad in grads if grad is not None for n in numbers(grad)]
+    return {"kind": f"reaches {reached}", "values": flat[:MOST]}
+
+
+# -- a reproduction without the statement that fails -----------------------------------------------------------------
+
+
+def healed(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Under torch, what the statement at a line makes; under Paddle, how the rest ends when that is handed to it."""
+    tree = ast.parse(job["heal"])
+    place = next(i for i, one in enumerate(tree.body) if one.lineno <= job["line"] <= (one.end_lineno or one.lineno))
+    space: dict[str, Any] = {"__name__": "__main__", "__file__": "mre.py"}
+    exec(compile(ast.Module(tree.body[:place], []), "mre.py", "exec"), space)
+    if job["side"] == "torch":
+        before = {name: fingerprint(value) for name, value in space.items()}
+        exec(compile(ast.Module([tree.body[place]], []), "mre.py", "exec"), space)
+        changed = {n: v for n, v in space.items() if before.get(n) != fingerprint(v) and not n.startswith("__")}
+        made = {name: plain(value) for name, value in changed.items()}
+        return {"made": made, "rest": len(tree.body) - place - 1, "whole": all(v is not None for v in made.values())}
+    for name, value in job["made"].items():
+        space[name] = rebuilt(value)
+    rest = ast.Module(tree.body[place + 1 :], [])
+    return {"ending": ended(compile(rest, "mre.py", "exec"), space, None)}
+
+
+def fingerprint(value: Any) -> object:
+    """What changes when an object is made anew or written into."""
+    return (id(value), getattr(value, "_version", 0) if is_tensor(value) else 0)
+
+
+def plain(value: Any) -> dict[str, Any] | None:
+    """A tensor or a plain value in JSON; None for anything else."""
+    if is_tensor(value) and value.layout is sys.modules["torch"].strided and not value.is_complex():
+        dtype = str(value.dtype).rpartition(".")[2]
+        return {"tensor": value.detach().tolist(), "dtype": dtype, "requires_grad": value.requires_grad}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return {"plain": value}
+    return None
+
+
+def rebuilt(value: Mapping[str, Any]) -> Any:
+    """What ``plain`` described, on the side at hand."""
+    if "plain" in value:
+        return value["plain"]
+    torch = importlib.import_module("torch")
+    made = torch.tensor(value["tensor"], dtype=getattr(torch, value["dtype"]))
+    made.stop_gradient = not value["requires_grad"]
+    return made
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def asked(job: Mapping[str, Any]) -> dict[str, Any]:
+    """For each name whether it resolves, for each keyword whether it is taken: yes, no, or a reason to say neither."""
+    import torch
+
+    held = instances(torch)
+    names = {name: resolves(name, held) for name in job["names"]}
+    keywords = {f"{name}({word}=)": takes(name, word, held) for name, word in job["keywords"]}
+    return {"names": names, "keywords": keywords}
+
+
+def instances(torch: Any) -> dict[str, Any]:
+    """An object of each class whose members are asked for on an object."""
+    ones = torch.ones([2, 2])
+    return {"torch.Tensor": ones, "torch.nn.Module": torch.nn.Linear(2, 2), "torch.dtype": ones.dtype,
+            "torch.device": getattr(ones, "device", None) or ones.place, "torch.Size": ones.shape}  # fmt: skip
+
+
+def resolves(name: str, held: Mapping[str, Any]) -> str:
+    """Whether a dotted name is there, as a program would come by it."""
+    owner, _, last = name.rpartition(".")
+    if owner in held:
+        return "yes" if there(held[owner], last) else "no"
+    return "yes" if found(name) is not None else "no"
+
+
+def there(value: Any, name: str) -> bool:
+    """Whether an object has a member, be it one that raises when it is read in this state."""
+    try:
+        getattr(value, name)
+    except AttributeError:
+        return hasattr(type(value), name)
+    except Exception:  # noqa: BLE001 - it is there, and does not like to be read now
+        return True
+    return True
+
+
+def found(name: str) -> tuple[Any] | None:
+    """What a dotted name stands for, in a tuple of one; modules are imported as far as they are modules."""
+    parts = name.split(".")
+    for size in range(len(parts), 0, -1):
+        try:
+            value = importlib.import_module(".".join(parts[:size]))
+            for part in parts[size:]:
+                value = getattr(value, part)
+        except Exception:  # noqa: BLE001 - an import may raise anything; then it is not there
+            continue
+        return (value,)
+    return None
+
+
+def takes(name: str, word: str, held: Mapping[str, Any]) -> str:
+    """Whether a call takes a keyword: asked with the keyword alone, then behind a tensor."""
+    owner, _, last = name.rpartition(".")
+    pair = (getattr(held[owner], last, None),) if owner in held else found(name)
+    if pair is None or pair[0] is None:
+        return "the name is not there"
+    answers = {said(pair[0], word, given) for given in ((), (held["torch.Tensor"],))}
+    if "no" in answers:
+        return "no"
+    return "yes" if "yes" in answers else sorted(answers)[0]
+
+
+def said(call: Any, word: str, given: tuple[Any, ...]) -> str:
+    """What one call says about a keyword."""
+    try:
+        call(*given, **{word: None})
+    except TypeError as error:
+        return told(str(error), word)
+    except Exception as error:  # noqa: BLE001 - it went past the keyword
+        return f"{type(error).__name__} before it could be seen"
+    return "yes"
+
+
+def told(message: str, word: str) -> str:
+    """Whether a TypeError refuses the keyword, or something else."""
+    first, _, rest = message.partition("expected one of")
+    if "invalid combination" in first:
+        return "yes" if f" {word} " in rest.replace(",", " ").replace("=", " ").replace(")", " ") else "no"
+    if "unexpected keyword" in message or "invalid keyword" in message or "is an invalid" in message:
+        return "no" if word in message else "another keyword is refused"
+    if "missing" in message or "argument" in message:
+        return "yes"
+    return f"TypeError: {message[:60]}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
