@@ -29,6 +29,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,7 @@ HERE = Path(__file__).resolve().parent
 PLAIN = HERE / "truth_plain.py"
 PADDLE = "import runpy, sys, paddle; paddle.enable_compat(); runpy.run_path(sys.argv[1], run_name='__main__')"
 FRAME = re.compile(r'^ *File "([^"]+)", line (\d+)', re.MULTILINE)
+ERROR = re.compile(r"^([A-Za-z_][\w.]*)(?::[ \n]?([\s\S]*))?$", re.MULTILINE)
 PROMISES = re.compile(r"\bworks?\b", re.IGNORECASE)
 SIDES = ("torch", "paddle")
 
@@ -181,13 +183,8 @@ def read_ending(code: int, err: str) -> Ending:
         frames = tuple((path, int(line)) for path, line in reversed(FRAME.findall(died)))
         return Ending(signal.Signals(-code).name, "", frames)
     frames = tuple((path, int(line)) for path, line in FRAME.findall(block))
-    last = re.findall(r"^([A-Za-z_][\w.]*)(?:: ?(.*(?:\n.*)*))?$", block, re.MULTILINE)
-    name, message = last[-1] if last else (f"exit status {code}", "")
-    found = re.search(
-        r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning|Iteration)\b)(?:: ?([\s\S]*))?", block, re.M
-    )
-    if found:
-        name, message = found[1], found[2] or ""
+    found = ERROR.search(block)
+    name, message = (found[1], found[2] or "") if found else (f"exit status {code}", "")
     return Ending(name.rpartition(".")[2], message.strip(), frames)
 
 
@@ -251,18 +248,23 @@ class Product:
     def claims(self, library: Path, probe: Path) -> Claims:
         """Everything that is claimed of a library."""
         state = str(self.folder / "state")
-        report = self.said(
-            "diagnose", "diagnose", str(library), "--probe", str(probe), "--state", state, "--format", "json"
-        )
-        where = str(self.folder / "issues")
+        where, of = str(self.folder / "issues"), ("--probe", str(probe), "--state", state, "--format", "json")
+        report = document(self.said("diagnose", "diagnose", str(library), *of))
         issues = self.said("issue", "issue", "--emit", "--all", "--state", state, "--output", where, "--json")
         fixes = self.said("fix", "fix", "--state", state, "--json")
-        audit = json.loads(self.said("audit", "audit", str(library), "--format", "json"))
-        rules = sorted({gap["rule"] for gap in audit["gaps"]})
+        audit = document(self.said("audit", "audit", str(library), "--format", "json"))
+        ruled = {gap["rule"] for gap in audit["gaps"] if gap["basis"] == "rule"}
+        rules = sorted(rule for rule in ruled if not rule.startswith("asked_"))
         advice = {rule: self.said(f"explain-{rule}", "audit", "--explain", rule) for rule in rules}
-        return Claims(
-            document(report), document(issues).get("issues", []), document(fixes).get("fixes", []), audit, advice
-        )
+        said = (document(issues).get("issues", []), document(fixes).get("fixes", []))
+        return Claims(report, *said, audit, advice)
+
+    def exits(self) -> Iterator[Judged]:
+        """Commands that ended in an error of the product or of its use."""
+        for kept in sorted((self.folder / "said").glob("*.code")):
+            code = kept.read_text().strip()
+            if code not in ("0", "1"):
+                yield Judged("command", kept.stem, Truth.FALSE, f"exit status {code}")
 
 
 def document(text: str) -> dict[str, Any]:
@@ -270,7 +272,7 @@ def document(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError:
-        return {"gaps": [], "verdict": "none", "unread": text[:300]}
+        return {"gaps": [], "verdict": "none", "libraries": []}
     return found if isinstance(found, dict) else {}
 
 
@@ -280,9 +282,7 @@ def document(text: str) -> dict[str, Any]:
 def reproductions(claims: Claims, plain: Plain, folder: Path) -> Iterator[Judged]:
     """Run each reproduction that was written, and read its issue."""
     for issue in claims.issues:
-        gap = claims.gaps().get(
-            issue["gap"], Claimed(issue["gap"], issue["gap"].partition(":")[0], issue["gap"].rpartition(":")[2])
-        )
+        gap = claims.gaps()[issue["gap"]]
         if issue["outcome"] == "not reproduced":
             yield Judged("reproduction", gap.id, Truth.UNANSWERABLE, f"none was claimed: {issue['said'][:80]}")
         if not issue["folder"]:
@@ -290,9 +290,7 @@ def reproductions(claims: Claims, plain: Plain, folder: Path) -> Iterator[Judged
         yield judge_issue(gap, issue["body"])
         where = Path(issue["folder"])
         record = json.loads((where / "mre.json").read_text())
-        if record["file"].endswith(".py") and not any(
-            name.endswith((".cc", ".cpp", ".cu")) for name in record["files"]
-        ):
+        if all(name.endswith(".py") for name in record["files"]):
             yield judge_reproduction(gap, played(where, record, plain, folder))
         else:
             yield Judged("reproduction", gap.id, Truth.UNANSWERABLE, "a native project")
@@ -381,7 +379,7 @@ def merged(base: str, one: str, other: str) -> str | None:
     if one == other:
         return one
     edits = sorted([*changes(base, one), *changes(base, other)])
-    if any(a[1] > b[0] or a[:2] == b[:2] for a, b in zip(edits, edits[1:], strict=False)):
+    if any(a[1] > b[0] or a[:2] == b[:2] for a, b in pairwise(edits)):
         return None
     lines = base.splitlines(keepends=True)
     for start, end, new in reversed(edits):
@@ -529,6 +527,8 @@ def advised(claims: Claims, plain: Plain, programs: Mapping[str, str]) -> Iterat
 
 def planned(claims: Claims, plain: Plain, upstream: Path, imports: str) -> Iterator[Judged]:
     """The plan: files without change, and the first patch."""
+    if not claims.audit["libraries"]:
+        return
     plan = claims.audit["libraries"][0]["plan"]
     met: dict[str, list[str]] = {}
     for gap in claims.gaps():
@@ -555,10 +555,11 @@ def one_library(one: Library, programs: Mapping[str, str], cache: Path, folder: 
             members.extractall(upstream)
     probe.write_text(one.probe)
     os.environ["PYTHONPATH"] = os.pathsep.join([*map(str, needs), os.environ.get("PYTHONPATH", "")])
-    claims = Product(folder).claims(upstream, probe)
+    product = Product(folder)
+    claims = product.claims(upstream, probe)
     trial = folder / "trial" / one.name
     plain = Plain(folder / "jobs", [trial, *needs])
-    judged = list(reproductions(claims, plain, folder))
+    judged = [*product.exits(), *reproductions(claims, plain, folder)]
     say(f"  {len(judged)} reproductions and issues judged")
     patches = Patches(claims, Tree(upstream, trial), plain, probe)
     judged += patches.judged()
@@ -602,8 +603,9 @@ def table(done: Mapping[str, Sequence[Judged]]) -> Iterator[str]:
     """Claims by library and kind; then what is false, and what cannot be said."""
     kinds = list(dict.fromkeys(j.kind for judged in done.values() for j in judged))
     yield f"{'claims: true/false/unanswerable':34}" + "".join(f"{kind:>15}" for kind in kinds)
-    for name, judged in [*done.items(), ("all", [j for judged in done.values() for j in judged])]:
-        counts = Counter((j.kind, j.truth) for j in judged)
+    everything = [j for judged in done.values() for j in judged]
+    for name, some in [*done.items(), ("all", everything)]:
+        counts = Counter((j.kind, j.truth) for j in some)
         yield f"{name:34}" + "".join(f"{'/'.join(str(counts[kind, truth]) for truth in Truth):>15}" for kind in kinds)
     for truth in (Truth.FALSE, Truth.UNANSWERABLE):
         for name, judged in done.items():
@@ -639,9 +641,8 @@ def main() -> int:
     done = {one.name: separately(one, options) for one in some}
     print("\n".join(table(done)))
     if options.json:
-        options.json.write_text(
-            json.dumps({name: [asdict(j) for j in judged] for name, judged in done.items()}, indent=1)
-        )
+        rows = {name: [asdict(j) for j in judged] for name, judged in done.items()}
+        options.json.write_text(json.dumps(rows, indent=1))
     return int(any(j.truth is Truth.FALSE for judged in done.values() for j in judged))
 
 

@@ -21,6 +21,9 @@ COMMON = frozenset(("torch", "Tensor", "nn", "Module", "functional", "utils", "p
 # Symptoms of a call that ends; all others can be passed without a word.
 LOUD = frozenset(("missing_api", "missing_argument", "exception", "crash", "timeout", "import_error", "op_not_found"))
 ABSENT = frozenset(("AttributeError", "ImportError", "ModuleNotFoundError", "NameError", "NotImplementedError"))
+# Symptoms of which an assertion can look at another one instead, and the attribute that it looks at then.
+ASPECTS = frozenset(("value", "shape", "dtype", "gradient"))
+ASSERTED = {"shape": "shape", "dtype": "dtype", "requires_grad": "requires_grad", "device": "device"}
 OPERATORS: Mapping[str, type[ast.AST] | tuple[type[ast.AST], ...]] = {
     "add": ast.Add, "sub": ast.Sub, "subtract": ast.Sub, "rsub": ast.Sub, "mul": ast.Mult, "multiply": ast.Mult,
     "div": ast.Div, "true_divide": ast.Div, "divide": ast.Div, "floor_divide": ast.FloorDiv, "remainder": ast.Mod,
@@ -166,6 +169,8 @@ def fault_of_reproduction(gap: Claimed, played: Played) -> str:
     if played.paddle.error == "AssertionError":
         if not sliced(ast.parse(played.source), failing, gap.api):
             return f"the failing assertion, line {line}, has nothing to do with {gap.api}"
+        if gap.symptom in ASPECTS and asserted(failing) not in (gap.symptom, ""):
+            return f"asserts {asserted(failing)}, `{ast.unparse(failing)[:80]}`; the gap is about {gap.symptom}"
     elif not about(ast.parse(played.source), failing, gap.api):
         return f"fails at line {line}, `{ast.unparse(failing)[:100]}`, which is not about {gap.api}: {played.paddle}"
     if gap.symptom == "missing_api" and not says_absent(gap.api, played.paddle):
@@ -173,6 +178,13 @@ def fault_of_reproduction(gap: Claimed, played: Played) -> str:
     if played.rest is not None and not played.rest.passed:
         return f"with line {line} healed, the rest fails under Paddle: {played.rest}"
     return ""
+
+
+def asserted(failing: ast.stmt) -> str:
+    """What an assertion looks at beside values; empty where it looks at these."""
+    test = failing.test if isinstance(failing, ast.Assert) else failing
+    seen = {n.attr for n in ast.walk(test) if isinstance(n, ast.Attribute)}
+    return next((aspect for word, aspect in ASSERTED.items() if word in seen), "")
 
 
 def lethal(ending: Ending) -> bool:
@@ -276,6 +288,8 @@ def sliced(tree: ast.Module, failing: ast.stmt, api: str) -> bool:
     if names(failing, api):
         return True
     wanted = {n.id for n in ast.walk(failing) if isinstance(n, ast.Name)}
+    if any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in ast.walk(failing)):
+        wanted |= {n.id for one in tree.body if calls_backward(one) for n in ast.walk(one) if isinstance(n, ast.Name)}
     before = sorted(
         (n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n is not failing and n.lineno <= failing.lineno),
         key=lambda n: -n.lineno,
@@ -291,6 +305,11 @@ def sliced(tree: ast.Module, failing: ast.stmt, api: str) -> bool:
                 return True
             wanted |= {n.id for n in ast.walk(one) if isinstance(n, ast.Name)}
     return False
+
+
+def calls_backward(statement: ast.stmt) -> bool:
+    """Whether a statement fills gradients."""
+    return any(isinstance(n, ast.Attribute) and n.attr == "backward" for n in ast.walk(statement))
 
 
 # -- a patch -----------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 MOST = 20_000  # elements of one tensor that are written down
@@ -45,20 +45,25 @@ def ran(job: Mapping[str, Any]) -> dict[str, Any]:
     """Run a program as a person runs it; how it ended, which lines of the watched files ran, and what can be seen."""
     seeded(job["side"], job["seed"])
     lines: set[tuple[str, int]] = set()
-    space: dict[str, Any] = {"__name__": "__main__", "__file__": job["program"]}
     code = compile(Path(job["program"]).read_text(), job["program"], "exec")
-    sys.modules["__main__"].__dict__.update(space)
-    space = sys.modules["__main__"].__dict__
-    before = set(space)
+    space = own_main(job["program"])
     ending = ended(code, space, watching(frozenset(job["watch"]), lines))
     seen: dict[str, Any] = {}
     result = space.get("result")
     for name, value in result.items() if isinstance(result, dict) else [("result", result)]:
         seen.update(shown(f"result.{name}", value, 0))
     if job["follow"]:
-        left = {name: space[name] for name in sorted(set(space) - before - {"result"}) if not name.startswith("__")}
+        left = {name: space[name] for name in sorted(set(space) - {"result"}) if not name.startswith("__")}
         seen.update(followed(left, result if isinstance(result, dict) else {"result": result}))
     return {"ending": ending, "lines": sorted(lines), "seen": seen}
+
+
+def own_main(program: str) -> dict[str, Any]:
+    """The globals of a main module that has nothing of this one."""
+    module = ModuleType("__main__")
+    module.__file__ = program
+    sys.modules["__main__"] = module
+    return module.__dict__
 
 
 def seeded(side: str, seed: int) -> None:
@@ -295,7 +300,24 @@ def asked(job: Mapping[str, Any]) -> dict[str, Any]:
 def instances(torch: Any) -> dict[str, Any]:
     """An object of each class whose members are asked for on an object."""
     ones = torch.ones([2, 2])
-    return {"torch.Tensor": ones, "torch.nn.Module": torch.nn.Linear(2, 2), "torch.dtype": ones.dtype,
+    held: dict[str, Any] = {}
+
+    class Caught(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            held["torch.autograd.function.FunctionCtx"] = ctx
+            return grad
+
+    given = torch.ones([2])
+    given.stop_gradient = False
+    given.requires_grad = True
+    Caught.apply(given).sum().backward()
+    return held | {"torch.Tensor": ones, "torch.nn.Module": torch.nn.Linear(2, 2), "torch.dtype": ones.dtype,
             "torch.device": getattr(ones, "device", None) or ones.place, "torch.Size": ones.shape}  # fmt: skip
 
 
