@@ -12,9 +12,7 @@ library has a process and a time limit of its own. Exit code 1 if any claim is f
 from __future__ import annotations
 
 import argparse
-import ast
 import contextlib
-import difflib
 import io
 import json
 import os
@@ -29,19 +27,14 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from truth_judges import (
-    LOUD,
     Claimed,
     Ending,
     Judged,
-    Patched,
     Played,
-    Run,
-    Seen,
     Truth,
     judge_advice,
     judge_first,
@@ -50,18 +43,16 @@ from truth_judges import (
     judge_issue,
     judge_keyword,
     judge_name,
-    judge_patch,
     judge_reproduction,
     judge_unchanged,
     judge_verdict,
     unsteady,
 )
+from truth_patches import Patches, Tree
+from truth_runs import Plain, ending_of
 
 HERE = Path(__file__).resolve().parent
-PLAIN = HERE / "truth_plain.py"
 PADDLE = "import runpy, sys, paddle; paddle.enable_compat(); runpy.run_path(sys.argv[1], run_name='__main__')"
-FRAME = re.compile(r'^ *File "([^"]+)", line (\d+)', re.MULTILINE)
-ERROR = re.compile(r"^([A-Za-z_][\w.]*)(?::[ \n]?([\s\S]*))?$", re.MULTILINE)
 PROMISES = re.compile(r"\bworks?\b", re.IGNORECASE)
 SIDES = ("torch", "paddle")
 
@@ -122,84 +113,6 @@ def needed(one: Library, cache: Path) -> list[Path]:
             pip("install", "-q", "--no-deps", "--only-binary", ":all:", "--target", str(folder) + ".part", need)
             Path(str(folder) + ".part").rename(folder)
     return folders
-
-
-# -- plain interpreters ------------------------------------------------------------------------------------------------
-
-
-class Plain:
-    """Plain interpreters of both sides, and where they look for modules.
-
-    Args:
-        folder: for jobs and answers.
-        paths: of the library and what it needs.
-        limit: seconds for one run.
-    """
-
-    def __init__(self, folder: Path, paths: Sequence[Path], limit: float = 180.0) -> None:
-        self.folder, self.paths, self.limit = folder, [str(path) for path in paths], limit
-        folder.mkdir(parents=True, exist_ok=True)
-
-    def job(self, side: str, **asked: Any) -> dict[str, Any] | Ending:
-        """What ``truth_plain`` answers, or how it died."""
-        job, out = self.folder / "job.json", self.folder / "out.json"
-        out.unlink(missing_ok=True)
-        job.write_text(json.dumps({"side": side, "paths": self.paths, **asked}))
-        ending = self.started([sys.executable, "-X", "faulthandler", str(PLAIN), str(job), str(out)], self.folder)
-        return json.loads(out.read_text()) if out.exists() else ending
-
-    def run(self, side: str, program: Path, watch: Sequence[Path] = (), seed: int = 0) -> Run:
-        """A program on one side."""
-        watched = [str(path) for path in watch]
-        answer = self.job(side, program=str(program), watch=watched, seed=seed, follow=side == "torch")
-        if isinstance(answer, Ending):
-            return Run(answer)
-        lines = frozenset((path, line) for path, line in answer["lines"])
-        return Run(ending_of(answer["ending"]), lines, {path: seen_of(one) for path, one in answer["seen"].items()})
-
-    def started(self, command: Sequence[str], folder: Path) -> Ending:
-        """How a command ends in a folder, read off its traceback; nothing of ours is on its path."""
-        env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-        env |= {"PYTHONDONTWRITEBYTECODE": "1", "GLOG_minloglevel": "3", "HF_HUB_OFFLINE": "1"}
-        with subprocess.Popen(
-            command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True, errors="replace", start_new_session=True,
-        ) as process:  # fmt: skip
-            try:
-                _, err = process.communicate(timeout=self.limit)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                return Ending("timeout", f"after {self.limit:.0f} s")
-        return read_ending(process.returncode, err)
-
-
-def read_ending(code: int, err: str) -> Ending:
-    """How a process ended, by its status and the last traceback that it printed."""
-    if code == 0:
-        return Ending()
-    block = err[max(err.rfind("Traceback (most recent call last)"), 0) :]
-    if code < 0:
-        died = err[max(err.rfind("Fatal Python error"), 0) :]
-        frames = tuple((path, int(line)) for path, line in reversed(FRAME.findall(died)))
-        return Ending(signal.Signals(-code).name, "", frames)
-    frames = tuple((path, int(line)) for path, line in FRAME.findall(block))
-    found = ERROR.search(block)
-    name, message = (found[1], found[2] or "") if found else (f"exit status {code}", "")
-    return Ending(name.rpartition(".")[2], message.strip(), frames)
-
-
-def ending_of(one: Mapping[str, Any]) -> Ending:
-    """An ending as ``truth_plain`` wrote it."""
-    return Ending(one["error"], one["message"], tuple((path, line) for path, line in one["frames"]))
-
-
-def seen_of(one: Mapping[str, Any]) -> Seen:
-    """A value as ``truth_plain`` wrote it."""
-    grad = one.get("grad")
-    return Seen(
-        one["kind"], one.get("dtype", ""), tuple(one.get("shape", ())), one.get("requires_grad", False),
-        tuple(one.get("values", ())), None if grad is None else tuple(grad),
-    )  # fmt: skip
 
 
 # -- the product -------------------------------------------------------------------------------------------------------
@@ -323,153 +236,6 @@ def without_failing(source: str, line: int, plain: Plain) -> Ending | None:
     return answer if isinstance(answer, Ending) else ending_of(answer["ending"])
 
 
-# -- patches -----------------------------------------------------------------------------------------------------------
-
-
-class Tree:
-    """A fresh copy of the library at one place, with some patches in it.
-
-    Args:
-        upstream: as it was downloaded.
-        place: where copies are made.
-    """
-
-    def __init__(self, upstream: Path, place: Path) -> None:
-        self.upstream, self.place = upstream, place
-
-    def alone(self, patch: str) -> dict[str, str] | str:
-        """The files that a patch changes, changed; or why it cannot be applied."""
-        self.fresh({})
-        done = subprocess.run(
-            ["git", "apply", "--whitespace=nowarn", "-"], input=patch, cwd=self.place, text=True, capture_output=True,
-            env=os.environ | {"GIT_CEILING_DIRECTORIES": str(self.place.parent)}, check=False,
-        )  # fmt: skip
-        if done.returncode:
-            return done.stderr.strip() or "git apply fails"
-        named = re.findall(r"^\+\+\+ b/(\S+)", patch, re.MULTILINE)
-        return {name: (self.place / name).read_text() for name in named}
-
-    def together(self, some: Sequence[Mapping[str, str]]) -> dict[str, str] | None:
-        """Several patches in one tree; None where two of them meet in one place."""
-        made: dict[str, str] = {}
-        for files in some:
-            for name, text in files.items():
-                joined = merged(self.text(name), made[name], text) if name in made else text
-                if joined is None:
-                    return None
-                made[name] = joined
-        return made
-
-    def text(self, name: str) -> str:
-        """A file as upstream has it."""
-        path = self.upstream / name
-        return path.read_text() if path.exists() else ""
-
-    def fresh(self, files: Mapping[str, str]) -> None:
-        """The library with some files changed."""
-        shutil.rmtree(self.place, ignore_errors=True)
-        shutil.copytree(self.upstream, self.place, ignore=shutil.ignore_patterns("__pycache__"))
-        for name, text in files.items():
-            (self.place / name).parent.mkdir(parents=True, exist_ok=True)
-            (self.place / name).write_text(text)
-
-
-def merged(base: str, one: str, other: str) -> str | None:
-    """Two changes of one text; None where they meet."""
-    if one == other:
-        return one
-    edits = sorted([*changes(base, one), *changes(base, other)])
-    if any(a[1] > b[0] or a[:2] == b[:2] for a, b in pairwise(edits)):
-        return None
-    lines = base.splitlines(keepends=True)
-    for start, end, new in reversed(edits):
-        lines[start:end] = new
-    return "".join(lines)
-
-
-def changes(base: str, other: str) -> list[tuple[int, int, list[str]]]:
-    """What is put where: first line, line behind the last, the new lines."""
-    old, new = base.splitlines(keepends=True), other.splitlines(keepends=True)
-    matcher = difflib.SequenceMatcher(a=old, b=new, autojunk=False)
-    return [(i, j, new[m:n]) for tag, i, j, m, n in matcher.get_opcodes() if tag != "equal"]
-
-
-def added(before: str, after: str) -> set[int]:
-    """The lines of the statements that a change put into a text."""
-    matcher = difflib.SequenceMatcher(a=before.splitlines(), b=after.splitlines(), autojunk=False)
-    fresh = {
-        line + 1 for tag, _, _, m, n in matcher.get_opcodes() if tag != "equal" for line in range(m, max(n, m + 1))
-    }
-    spans = [range(n.lineno, (n.end_lineno or n.lineno) + 1) for n in ast.walk(ast.parse(after)) if simple(n)]
-    return {line for span in spans for line in span if fresh & set(span)}
-
-
-def simple(node: ast.AST) -> bool:
-    """Whether a node is a statement without others in it."""
-    return isinstance(node, ast.stmt) and not hasattr(node, "body")
-
-
-class Patches:
-    """Every patch of a library, each held against torch and against Paddle."""
-
-    def __init__(self, claims: Claims, tree: Tree, plain: Plain, probe: Path) -> None:
-        self.claims, self.tree, self.plain, self.probe = claims, tree, plain, probe
-        self.runs: dict[tuple[str, str], Run] = {}
-
-    def judged(self) -> Iterator[Judged]:
-        """The verdict on each patch that was shown."""
-        shown = {fix["gap"]: fix for fix in self.claims.fixes if fix["patch"]}
-        applied = {gap: self.tree.alone(fix["patch"]) for gap, fix in shown.items()}
-        good = {gap: files for gap, files in applied.items() if not isinstance(files, str)}
-        whole = {gap for gap, fix in shown.items() if fix["outcome"] == "offered"}
-        gaps = self.claims.gaps()
-        silent = tuple(gap.id for gap in gaps.values() if gap.symptom not in LOUD and gap.id not in shown)
-        for gap, files in applied.items():
-            say(f"  patch of {gap}")
-            if isinstance(files, str):
-                yield Judged("patch", gap, Truth.FALSE, f"does not apply: {files}")
-            else:
-                yield judge_patch(
-                    gaps[gap], self.held(files, [f for g, f in good.items() if g != gap], gap in whole, silent)
-                )
-
-    def held(
-        self, files: Mapping[str, str], others: Sequence[Mapping[str, str]], whole: bool, silent: tuple[str, ...]
-    ) -> Patched:
-        """All runs that show what a patch does."""
-        rest = self.company(files, others)
-        both = self.tree.together([*rest, files]) or dict(files)
-        without = self.tree.together(rest) or {}
-        place = self.tree.place
-        lines = frozenset(
-            (str(place / name), line)
-            for name in files if name.endswith(".py")
-            for line in added(without.get(name, self.tree.text(name)), both[name])
-        )  # fmt: skip
-        torch = self.run("torch", {})
-        return Patched(
-            {name: self.tree.text(name) for name in files}, files, whole, (torch, self.run("torch", files)),
-            self.run("paddle", without, tuple(files)), self.run("paddle", both, tuple(files)), lines, str(place),
-            unsteady(torch, self.run("torch", {}, seed=1)), silent,
-        )  # fmt: skip
-
-    def company(self, files: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
-        """The other patches that go together with one, and with each other."""
-        chosen: list[Mapping[str, str]] = []
-        for one in others:
-            if self.tree.together([files, *chosen, one]) is not None:
-                chosen.append(one)
-        return chosen
-
-    def run(self, side: str, files: Mapping[str, str], watch: Sequence[str] = (), seed: int = 0) -> Run:
-        """The program with some files changed; the same question is asked once."""
-        key = (side, json.dumps([sorted(files.items()), sorted(watch), seed]))
-        if key not in self.runs:
-            self.tree.fresh(files)
-            self.runs[key] = self.plain.run(side, self.probe, [self.tree.place / name for name in watch], seed)
-        return self.runs[key]
-
-
 # -- gaps, verdicts, the audit -----------------------------------------------------------------------------------------
 
 
@@ -561,8 +327,8 @@ def one_library(one: Library, programs: Mapping[str, str], cache: Path, folder: 
     plain = Plain(folder / "jobs", [trial, *needs])
     judged = [*product.exits(), *reproductions(claims, plain, folder)]
     say(f"  {len(judged)} reproductions and issues judged")
-    patches = Patches(claims, Tree(upstream, trial), plain, probe)
-    judged += patches.judged()
+    patches = Patches(Tree(upstream, trial), plain, probe)
+    judged += patches.judged(claims.gaps(), [fix for fix in claims.fixes if fix["patch"]])
     reproduced = frozenset(j.subject for j in judged if j.kind == "reproduction" and j.truth is Truth.TRUE)
     judged += diagnosis(claims, patches, reproduced)
     judged += audited(claims, plain, upstream, one.imports, programs)

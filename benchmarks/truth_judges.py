@@ -35,6 +35,11 @@ OPERATORS: Mapping[str, type[ast.AST] | tuple[type[ast.AST], ...]] = {
 }  # fmt: skip
 
 
+# In the text of an error of Paddle's engine: its frames, innermost first, and the exception of Python.
+INNER = re.compile(r"^ +(\S+\.py)\((\d+)\): ", re.MULTILINE)
+WRAPPED = re.compile(r"=\n +([A-Za-z_][\w.]*): (.*(?:\n(?! *\n).*)*)")
+
+
 class Truth(StrEnum):
     """What became of a claim."""
 
@@ -88,6 +93,15 @@ class Ending:
             return "passes"
         where = f" at {'/'.join(self.frames[-1][0].split('/')[-2:])}:{self.frames[-1][1]}" if self.frames else ""
         return f"{self.error}: {self.message.splitlines()[0][:140] if self.message else ''}{where}"
+
+
+def inner(ending: Ending) -> Ending:
+    """What a backward raised, where a framework wraps it in an error of its own with the traceback as text."""
+    frames = tuple((path, int(line)) for path, line in reversed(INNER.findall(ending.message)))
+    raised = WRAPPED.search(ending.message)
+    if not frames or raised is None:
+        return ending
+    return Ending(raised[1].rpartition(".")[2], raised[2].strip(), (*ending.frames, *frames))
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +338,7 @@ class Patched:
         after: the same, changed.
         whole: whether it was claimed that the whole stage passes, rather than the call alone.
         torch: under torch, without and with it.
+        others: the same with other default dtypes.
         without: under Paddle with all other patches.
         with_it: under Paddle with it too.
         lines: the lines, (path, line), of the statements that it put there.
@@ -336,6 +351,7 @@ class Patched:
     after: Mapping[str, str]
     whole: bool
     torch: tuple[Run, Run]
+    others: Mapping[str, tuple[Run, Run]]
     without: Run
     with_it: Run
     lines: frozenset[tuple[str, int]]
@@ -351,6 +367,10 @@ def judge_patch(gap: Claimed, patch: Patched) -> Judged:
     seen = difference(patch.torch[0], patch.torch[1])
     if seen:
         return Judged("patch", gap.id, Truth.FALSE, f"changes torch: {seen}")
+    for dtype, (one, other) in patch.others.items():
+        seen = difference(one, other) if one.ending.passed else ""
+        if seen:
+            return Judged("patch", gap.id, Truth.FALSE, f"changes torch where the default dtype is {dtype}: {seen}")
     return Judged("patch", gap.id, *under_paddle(patch))
 
 
@@ -450,6 +470,65 @@ def unsteady(one: Run, other: Run) -> frozenset[str]:
     return frozenset(
         p for p in paths if p not in one.values or p not in other.values or unlike(one.values[p], other.values[p], SAME)
     )
+
+
+# -- the patched statement alone ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The statement that a patch puts in the place of another, run with what the library gave it under torch.
+
+    Attributes:
+        torch: upstream's and the patch's under torch.
+        paddle: the same under Paddle.
+        unable: why it cannot be run alone; empty where it can.
+    """
+
+    torch: tuple[Run, Run] = (Run(Ending()), Run(Ending()))
+    paddle: tuple[Run, Run] = (Run(Ending()), Run(Ending()))
+    unable: str = ""
+
+
+def judge_replays(gap: Claimed, replays: Sequence[Replay]) -> Judged:
+    """A patched statement gives upstream's result under torch and, with the same inputs, under Paddle."""
+    able = [one for one in replays if not one.unable and one.torch[0].ending.passed]
+    for one in able:
+        reason = fault_of_replay(one)
+        if reason:
+            return Judged("patch", gap.id, Truth.FALSE, f"the patched statement alone: {reason}")
+    if not able:
+        why = next((one.unable or f"under torch: {one.torch[0].ending}" for one in replays), "no statement")
+        return Judged("patch", gap.id, Truth.UNANSWERABLE, f"the patched statement cannot be run alone: {why}")
+    if gap.symptom not in ("alias", "state", "scope") and all(same_run(*one.paddle) for one in able):
+        return Judged(
+            "patch", gap.id, Truth.FALSE, "the patched statement does under Paddle what upstream's does there"
+        )
+    return Judged("patch", gap.id, Truth.TRUE)
+
+
+def fault_of_replay(one: Replay) -> str:
+    """What a patched statement does otherwise than upstream's under torch; empty if nothing."""
+    changed = difference(*one.torch)
+    if changed:
+        return f"changes torch: {changed}"
+    if not one.paddle[1].ending.passed:
+        return f"fails under Paddle: {one.paddle[1].ending}"
+    for path, ours in one.torch[0].values.items():
+        theirs = one.paddle[1].values.get(path, Seen("nothing"))
+        what = unlike(ours, theirs, ALIKE, flags=not path.startswith("gradient"))
+        if what:
+            return f"under Paddle {path}: {what}"
+    return ""
+
+
+def both(whole: Judged, alone: Judged) -> Judged:
+    """What the program and the statement alone say together: what either shows to be false is false."""
+    for truth in (Truth.FALSE, Truth.TRUE):
+        for one in (whole, alone):
+            if one.truth is truth:
+                return one
+    return Judged(whole.kind, whole.subject, Truth.UNANSWERABLE, f"{whole.reason}; {alone.reason}")
 
 
 # -- verdicts and gaps -------------------------------------------------------------------------------------------------

@@ -2,10 +2,13 @@
 
 usage: python truth_plain.py JOB.json OUT.json
 
-Nothing of migrate-lens is imported: this is the second opinion. A job is ``{"side", "paths", ...}`` and either
-``{"program", "watch", "seed", "follow"}``, ``{"names", "keywords"}`` or ``{"heal", "line", "made"}``. ``follow`` asks
-for everything that is left in the globals, with a backward of its own; without it only the mapping ``result`` is
-described. ``heal`` runs a program with one of its statements put aside, and what that made under torch in its place.
+Nothing of migrate-lens is imported: this is the second opinion. A job is ``{"side", "paths"}`` and one of
+
+- ``program``: run it; ``follow`` asks for everything that is left in its globals, with a backward of its own; without it
+  only the mapping ``result`` is described;
+- ``names``, ``keywords``: which of them are there;
+- ``heal``: run a program with the statement at a line put aside, and what that made under torch in its place;
+- ``capture``: what statements of a library are given under torch, and ``replay``: run them again with that on a side.
 """
 
 from __future__ import annotations
@@ -13,12 +16,13 @@ from __future__ import annotations
 import ast
 import importlib
 import json
+import math
 import random
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType, SimpleNamespace
 from typing import Any
 
 MOST = 20_000  # elements of one tensor that are written down
@@ -33,8 +37,8 @@ def main(job_file: str, out_file: str) -> int:
 
         paddle.disable_signal_handler()
         paddle.enable_compat()
-    answer = ran(job) if "program" in job else healed(job) if "heal" in job else asked(job)
-    Path(out_file).write_text(json.dumps(answer))
+    work = next(work for key, work in JOBS.items() if key in job)
+    Path(out_file).write_text(json.dumps(work(job)))
     return 0
 
 
@@ -44,6 +48,9 @@ def main(job_file: str, out_file: str) -> int:
 def ran(job: Mapping[str, Any]) -> dict[str, Any]:
     """Run a program as a person runs it; how it ended, which lines of the watched files ran, and what can be seen."""
     seeded(job["side"], job["seed"])
+    if job["dtype"]:
+        torch = importlib.import_module("torch")
+        torch.set_default_dtype(getattr(torch, job["dtype"]))
     lines: set[tuple[str, int]] = set()
     code = compile(Path(job["program"]).read_text(), job["program"], "exec")
     space = own_main(job["program"])
@@ -67,7 +74,7 @@ def own_main(program: str) -> dict[str, Any]:
 
 
 def seeded(side: str, seed: int) -> None:
-    """The same draws in every run of torch."""
+    """The same draws in every run."""
     import numpy as np
 
     random.seed(seed)
@@ -152,13 +159,13 @@ def shown(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
 
 def tensor(value: Any) -> dict[str, Any]:
     """Everything that a program can see of a tensor."""
-    needs = not value.stop_gradient if hasattr(value, "stop_gradient") else value.requires_grad
+    needs = needs_grad(value)
     grad = value.grad if needs and value.is_leaf else None
     return {
         "kind": "tensor",
         "dtype": str(value.dtype).rpartition(".")[2],
         "shape": [int(n) for n in value.shape],
-        "requires_grad": bool(needs),
+        "requires_grad": needs,
         "values": numbers(value),
         "grad": None if grad is None else numbers(grad),
     }
@@ -261,27 +268,202 @@ def healed(job: Mapping[str, Any]) -> dict[str, Any]:
 
 def fingerprint(value: Any) -> object:
     """What changes when an object is made anew or written into."""
-    return (id(value), getattr(value, "_version", 0) if is_tensor(value) else 0)
+    if not is_tensor(value):
+        return id(value)
+    return (id(value), value._version, id(value.grad) if value.is_leaf else 0)
 
 
 def plain(value: Any) -> dict[str, Any] | None:
-    """A tensor or a plain value in JSON; None for anything else."""
-    if is_tensor(value) and value.layout is sys.modules["torch"].strided and not value.is_complex():
-        dtype = str(value.dtype).rpartition(".")[2]
-        return {"tensor": value.detach().tolist(), "dtype": dtype, "requires_grad": value.requires_grad}
+    """A tensor or a plain value in JSON; None for anything else, and for what has a gradient, which cannot be set."""
+    if is_tensor(value) and value.is_leaf and value.grad is not None:
+        return None
+    try:
+        return written(value, graph=True)
+    except Unwritable:
+        return None
+
+
+class Unwritable(Exception):  # noqa: N818 - it is a result, not an error
+    """A value that cannot be handed to the other side."""
+
+
+def written(value: Any, *, graph: bool) -> dict[str, Any]:
+    """A value in JSON, so that ``rebuilt`` makes the like of it on either side.
+
+    Raises:
+        Unwritable: it cannot be.
+    """
+    torch = sys.modules["torch"]
+    if is_tensor(value):
+        return written_tensor(value, graph=graph)
     if value is None or isinstance(value, (bool, int, float, str)):
         return {"plain": value}
-    return None
+    if isinstance(value, torch.dtype):
+        return {"dtype": str(value).rpartition(".")[2]}
+    if isinstance(value, (tuple, list)):
+        return {"tuple" if isinstance(value, tuple) else "list": [written(one, graph=graph) for one in value]}
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {"dict": {key: written(one, graph=graph) for key, one in value.items()}}
+    if isinstance(value, slice):
+        return {"slice": [value.start, value.stop, value.step]}
+    if isinstance(value, ModuleType):
+        return {"module": value.__name__}
+    return {"import": home(value)}
+
+
+def written_tensor(value: Any, *, graph: bool) -> dict[str, Any]:
+    """A dense tensor of moderate size."""
+    strided = value.layout is sys.modules["torch"].strided
+    if not strided or value.is_complex() or value.numel() > MOST or value.device.type != "cpu":
+        raise Unwritable(f"a tensor of {value.numel()} elements, {value.layout}, on {value.device}")
+    dtype = str(value.dtype).rpartition(".")[2]
+    needs = bool(value.requires_grad and graph)
+    return {"tensor": value.detach().tolist(), "shape": list(value.shape), "dtype": dtype, "requires_grad": needs}
+
+
+def home(value: Any) -> str:
+    """Where a function or class is imported from."""
+    name = getattr(value, "__name__", "")
+    known = ("torch", "torch.nn.functional", "torch.linalg", "torch.nn", getattr(value, "__module__", "") or "")
+    for module in known:
+        if name and getattr(sys.modules.get(module), name, None) is value:
+            return f"{module}.{name}"
+    raise Unwritable(f"a {type(value).__name__}")
 
 
 def rebuilt(value: Mapping[str, Any]) -> Any:
-    """What ``plain`` described, on the side at hand."""
-    if "plain" in value:
-        return value["plain"]
+    """What ``written`` described, on the side at hand."""
+    (kind, given), *_ = value.items()
     torch = importlib.import_module("torch")
-    made = torch.tensor(value["tensor"], dtype=getattr(torch, value["dtype"]))
-    made.stop_gradient = not value["requires_grad"]
-    return made
+    match kind:
+        case "tensor":
+            made = torch.tensor(given, dtype=getattr(torch, value["dtype"])).reshape(value["shape"])
+            return needing(made, value["requires_grad"])
+        case "dtype":
+            return getattr(torch, given)
+        case "tuple" | "list":
+            return (tuple if kind == "tuple" else list)(rebuilt(one) for one in given)
+        case "dict" | "space":
+            made = {key: rebuilt(one) for key, one in given.items()}
+            return SimpleNamespace(**made) if kind == "space" else made
+        case "slice":
+            return slice(*given)
+        case "module":
+            return importlib.import_module(given)
+        case "import":
+            pair = found(given)
+            if pair is None:
+                raise Unwritable(f"no {given}")
+            return pair[0]
+    return given
+
+
+def needing(made: Any, needs: bool) -> Any:
+    """A tensor that asks for a gradient, or does not."""
+    if hasattr(made, "stop_gradient"):
+        made.stop_gradient = not needs
+        return made
+    return made.requires_grad_(needs)
+
+
+# -- statements of a library, with what they were given ----------------------------------------------------------------
+
+
+def captured(job: Mapping[str, Any]) -> list[Any]:
+    """For each place, what its names stood for when it was reached, at most four times; or why that cannot be said."""
+    seeded("torch", job["seed"])
+    places = {(path, line): index for index, (path, line, _) in enumerate(job["places"])}
+    kept: list[list[Any]] = [[] for _ in job["places"]]
+
+    def line(frame: FrameType, event: str, _: Any) -> Any:
+        index = places.get((frame.f_code.co_filename, frame.f_lineno))
+        if event == "line" and index is not None and len(kept[index]) < 4:
+            sys.settrace(None)
+            kept[index].append(snapshot(frame, job["places"][index][2]))
+            sys.settrace(call)
+        return line
+
+    files = {path for path, _, _ in job["places"]}
+
+    def call(frame: FrameType, event: str, _: Any) -> Any:
+        return line if frame.f_code.co_filename in files else None
+
+    code = compile(Path(job["capture"]).read_text(), job["capture"], "exec")
+    ended(code, own_main(job["capture"]), call)
+    return kept
+
+
+def snapshot(frame: FrameType, wanted: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """What names stand for in a frame; of an object that cannot be written, the attributes that are asked for."""
+    graph = sys.modules["torch"].is_grad_enabled()
+    space: dict[str, Any] = {}
+    try:
+        for name, attributes in wanted.items():
+            given = frame.f_locals.get(name, frame.f_globals.get(name, Ellipsis))
+            if given is Ellipsis:
+                continue
+            try:
+                space[name] = written(given, graph=graph)
+            except Unwritable:
+                space[name] = {"space": {a: written(getattr(given, a), graph=graph) for a in attributes}}
+                if not attributes:
+                    raise
+    except (Unwritable, AttributeError) as error:
+        return {"unwritten": f"{name}: {error}"}
+    return {"space": space}
+
+
+def replays(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Several replays, one after the other."""
+    return [replayed(job["side"], one) for one in job["replay"]]
+
+
+def replayed(side: str, job: Mapping[str, Any]) -> dict[str, Any]:
+    """Run statements with what they were given; what they made, and the gradients of what they were given."""
+    try:
+        space = {name: rebuilt(varied(one, job["variant"])) for name, one in job["space"].items()}
+    except Exception as error:  # noqa: BLE001 - the other side may lack anything
+        return {"unbuilt": f"{type(error).__name__}: {str(error)[:200]}"}
+    leaves = {name: one for name, one in space.items() if is_tensor(one) and needs_grad(one)}
+    space |= {name: one.clone() for name, one in leaves.items()}
+    seeded(side, 0)
+    ending = ended(compile(job["text"], "replayed.py", "exec"), space, None)
+    seen: dict[str, Any] = {}
+    if not ending["error"]:
+        for name in job["made"]:
+            seen.update(shown(name, space.get(name), 0))
+        seen.update(gradients(leaves, [one for name in job["made"] for _, one in tensors(name, space.get(name), 0)]))
+    return {"ending": ending, "seen": seen}
+
+
+def varied(value: Any, variant: str) -> Any:
+    """What was given, with float32 tensors of another dtype, or of one number so that everything is tied."""
+    if isinstance(value, list):
+        return [varied(one, variant) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if value.get("dtype") == "float32" and "tensor" in value:
+        if variant == "ties":
+            return {**value, "tensor": [0.5] * math.prod(value["shape"])}
+        return {**value, "dtype": variant or "float32"}
+    return {key: varied(one, variant) for key, one in value.items()}
+
+
+def needs_grad(value: Any) -> bool:
+    """Whether a tensor asks for a gradient."""
+    return bool(not value.stop_gradient if hasattr(value, "stop_gradient") else value.requires_grad)
+
+
+def gradients(leaves: Mapping[str, Any], made: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """Gradients of the sum of everything made, by everything given."""
+    for one in made:
+        if needs_grad(one) and not one.is_leaf:
+            try:
+                one.sum().backward(retain_graph=True)
+            except Exception as error:  # noqa: BLE001 - a backward may raise anything
+                yield "backward", {"kind": f"raises {type(error).__name__}"}
+    for name, leaf in leaves.items():
+        yield f"gradient of {name}", {"kind": "gradient", "grad": None if leaf.grad is None else numbers(leaf.grad)}
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
@@ -388,6 +570,8 @@ def told(message: str, word: str) -> str:
         return "yes"
     return f"TypeError: {message[:60]}"
 
+
+JOBS = {"program": ran, "heal": healed, "capture": captured, "replay": replays, "names": asked}
 
 if __name__ == "__main__":
     sys.exit(main(*sys.argv[1:]))
