@@ -9,7 +9,7 @@ import ast
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 # Two runs of one program on one side; sums may be taken in another order.
@@ -482,11 +482,13 @@ class Replay:
     Attributes:
         torch: upstream's and the patch's under torch.
         paddle: the same under Paddle.
+        others: the same under torch with other inputs: another dtype, or all numbers equal.
         unable: why it cannot be run alone; empty where it can.
     """
 
     torch: tuple[Run, Run] = (Run(Ending()), Run(Ending()))
     paddle: tuple[Run, Run] = (Run(Ending()), Run(Ending()))
+    others: Mapping[str, tuple[Run, Run]] = field(default_factory=dict)
     unable: str = ""
 
 
@@ -512,6 +514,10 @@ def fault_of_replay(one: Replay) -> str:
     changed = difference(*one.torch)
     if changed:
         return f"changes torch: {changed}"
+    for name, pair in one.others.items():
+        changed = difference(*pair) if pair[0].ending.passed else ""
+        if changed:
+            return f"changes torch with {name}: {changed}"
     if not one.paddle[1].ending.passed:
         return f"fails under Paddle: {one.paddle[1].ending}"
     for path, ours in one.torch[0].values.items():

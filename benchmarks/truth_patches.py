@@ -33,6 +33,7 @@ from truth_judges import (
 from truth_runs import Plain, run_of
 
 DTYPES = ("float64", "bfloat16")
+VARIANTS = ("float64", "float16", "bfloat16", "ties")
 
 
 class Tree:
@@ -275,22 +276,29 @@ def replays(patch: Mapping[str, str], tree: Tree, plain: Plain, probe: Path) -> 
     for pair, given in zip(some, kept if isinstance(kept, list) else [[]] * len(some), strict=True):
         if not given:
             yield Replay(unable="the program does not come to it")
-        for one in given:
-            yield replayed(pair, one, plain)
+        yield from (Replay(unable=one["unwritten"]) for one in given if "unwritten" in one)
+        yield from replayed(pair, [one["space"] for one in given if "space" in one], plain)
 
 
-def replayed(pair: Pair, given: Mapping[str, Any], plain: Plain) -> Replay:
-    """Both statements on both sides."""
-    if "unwritten" in given:
-        return Replay(unable=given["unwritten"])
-    answers = {
-        (side, text): plain.job(side, replay=f"{pair.prelude}\n{text}", space=given["space"], made=pair.made())
-        for side in ("torch", "paddle")
-        for text in (pair.old, pair.new)
-    }
-    for answer in answers.values():
+def replayed(pair: Pair, spaces: Sequence[Mapping[str, Any]], plain: Plain) -> Iterator[Replay]:
+    """Both statements on both sides, and under torch with other inputs too; one process for each side."""
+    texts = [f"{pair.prelude}\n{text}" for text in (pair.old, pair.new)]
+    runs: dict[tuple[str, int, str, int], Answer] = {}
+    for side, variants in (("torch", ("", *VARIANTS)), ("paddle", ("",))):
+        keys = [(side, number, v, new) for number in range(len(spaces)) for v in variants for new in (0, 1)]
+        jobs = [{"text": texts[n], "space": spaces[i], "variant": v, "made": pair.made()} for _, i, v, n in keys]
+        answer = plain.job(side, replay=jobs) if jobs else []
+        runs |= dict(zip(keys, answer if isinstance(answer, list) else [answer] * len(keys), strict=True))
+    for number in range(len(spaces)):
+        yield replay_of({key: one for key, one in runs.items() if key[1] == number}, number)
+
+
+def replay_of(runs: Mapping[tuple[str, int, str, int], Answer], number: int) -> Replay:
+    """The replays of one occurrence."""
+    for answer in runs.values():
         if isinstance(answer, dict) and "unbuilt" in answer:
             return Replay(unable=answer["unbuilt"])
-    runs = {key: run_of(answer) for key, answer in answers.items()}
-    old, new = pair.old, pair.new
-    return Replay((runs["torch", old], runs["torch", new]), (runs["paddle", old], runs["paddle", new]))
+    done = {key: run_of(answer) for key, answer in runs.items()}
+    sides = {side: (done[side, number, "", 0], done[side, number, "", 1]) for side in ("torch", "paddle")}
+    others = {v: (done["torch", number, v, 0], done["torch", number, v, 1]) for v in VARIANTS}
+    return Replay(sides["torch"], sides["paddle"], others)

@@ -4,7 +4,7 @@ usage: python truth_plain.py JOB.json OUT.json
 
 Nothing of migrate-lens is imported: this is the second opinion. A job is ``{"side", "paths"}`` and one of
 
-- ``program``: run it; ``follow`` asks for everything that is left in its globals, with a backward of its own; without it
+- ``program``: run it; ``follow`` asks for everything that is left in its globals, with a backward of its own; else
   only the mapping ``result`` is described;
 - ``names``, ``keywords``: which of them are there;
 - ``heal``: run a program with the statement at a line put aside, and what that made under torch in its place;

@@ -1,4 +1,4 @@
-"""Plain interpreters of both sides: a program or a question in; how it ended and what it saw, as the judges read it, out."""
+"""Plain interpreters of both sides: a program or a question in; how it ended and what it saw, for the judges, out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from truth_judges import Ending, Run, Seen, inner
 PLAIN = Path(__file__).resolve().parent / "truth_plain.py"
 FRAME = re.compile(r'^ *File "([^"]+)", line (\d+)', re.MULTILINE)
 ERROR = re.compile(r"^([A-Za-z_][\w.]*)(?::[ \n]?([\s\S]*))?$", re.MULTILINE)
-Answer = dict[str, Any] | Ending
+Answer = dict[str, Any] | list[Any] | Ending
 
 
 class Plain:
