@@ -30,7 +30,7 @@ from truth_judges import (
     judge_replays,
     unsteady,
 )  # fmt: skip
-from truth_runs import Plain, run_of
+from truth_runs import Answer, Plain, run_of
 
 DTYPES = ("float64", "bfloat16")
 VARIANTS = ("float64", "float16", "bfloat16", "ties")
