@@ -4,8 +4,8 @@ usage: python benchmarks/truth.py CACHE WORK [--only NAME] [--again] [--judge-ag
 
 For each library of ``truth.toml``: ``diagnose``, ``issue --emit --all``, ``fix`` and ``audit`` are run through the
 command line; then each reproduction is run by a fresh interpreter, each patch is applied to a copy and a program with
-gradients is run on both sides, and each name, keyword and advice of the audit is asked again (``truth_plain``), and
-judged (``truth_judges``). CACHE keeps what was downloaded, WORK what was done: a second run goes on from it. Each
+gradients is run on both sides, and each name, keyword and advice of the audit is asked again (``claims.plain``), and
+judged (``claims.judges``). CACHE keeps what was downloaded, WORK what was done: a second run goes on from it. Each
 library has a process and a time limit of its own. Exit code 1 if any claim is false.
 """
 
@@ -30,7 +30,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from truth_judges import (
+from claims.judges import (
     Claimed,
     Ending,
     Judged,
@@ -48,8 +48,8 @@ from truth_judges import (
     judge_verdict,
     unsteady,
 )
-from truth_patches import Patches, Tree
-from truth_runs import Plain, ending_of
+from claims.patches import Patches, Tree
+from claims.runs import Plain, ending_of
 
 HERE = Path(__file__).resolve().parent
 PADDLE = "import runpy, sys, paddle; paddle.enable_compat(); runpy.run_path(sys.argv[1], run_name='__main__')"

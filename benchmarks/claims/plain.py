@@ -1,6 +1,6 @@
 """Runs in a plain interpreter of one side: a job as JSON in; what a program can see there, or what names answer, out.
 
-usage: python truth_plain.py JOB.json OUT.json
+usage: python plain.py JOB.json OUT.json
 
 Nothing of migrate-lens is imported: this is the second opinion. A job is ``{"side", "paths"}`` and one of
 
@@ -484,7 +484,7 @@ def instances(torch: Any) -> dict[str, Any]:
     ones = torch.ones([2, 2])
     held: dict[str, Any] = {}
 
-    class Caught(torch.autograd.Function):
+    class Caught(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
             ctx.save_for_backward(x)

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from truth_judges import Ending, Run, Seen, inner
+from .judges import Ending, Run, Seen, inner
 
-PLAIN = Path(__file__).resolve().parent / "truth_plain.py"
+PLAIN = Path(__file__).resolve().parent / "plain.py"
 FRAME = re.compile(r'^ *File "([^"]+)", line (\d+)', re.MULTILINE)
 ERROR = re.compile(r"^([A-Za-z_][\w.]*)(?::[ \n]?([\s\S]*))?$", re.MULTILINE)
 Answer = dict[str, Any] | list[Any] | Ending
@@ -34,7 +34,7 @@ class Plain:
         folder.mkdir(parents=True, exist_ok=True)
 
     def job(self, side: str, **asked: Any) -> Answer:
-        """What ``truth_plain`` answers, or how it died."""
+        """What ``plain`` answers, or how it died."""
         job, out = self.folder / "job.json", self.folder / "out.json"
         out.unlink(missing_ok=True)
         job.write_text(json.dumps({"side": side, "paths": self.paths, **asked}))
@@ -78,20 +78,22 @@ def read_ending(code: int, err: str) -> Ending:
 
 
 def ending_of(one: Mapping[str, Any]) -> Ending:
-    """An ending as ``truth_plain`` wrote it."""
+    """An ending as ``plain`` wrote it."""
     return inner(Ending(one["error"], one["message"], tuple((path, line) for path, line in one["frames"])))
 
 
 def run_of(answer: Answer) -> Run:
-    """A run as ``truth_plain`` wrote it, or as it died."""
+    """A run as ``plain`` wrote it, or as it died."""
     if isinstance(answer, Ending):
         return Run(answer)
+    if isinstance(answer, list):
+        return Run(Ending("answer", "several answers to one question"))
     lines = frozenset((path, line) for path, line in answer.get("lines", ()))
     return Run(ending_of(answer["ending"]), lines, {path: seen_of(one) for path, one in answer["seen"].items()})
 
 
 def seen_of(one: Mapping[str, Any]) -> Seen:
-    """A value as ``truth_plain`` wrote it."""
+    """A value as ``plain`` wrote it."""
     grad = one.get("grad")
     return Seen(
         one["kind"], one.get("dtype", ""), tuple(one.get("shape", ())), one.get("requires_grad", False),

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
-from truth_judges import (
+from .judges import (
     LOUD,
     Claimed,
     Judged,
@@ -30,7 +30,7 @@ from truth_judges import (
     judge_replays,
     unsteady,
 )  # fmt: skip
-from truth_runs import Answer, Plain, run_of
+from .runs import Answer, Plain, run_of
 
 DTYPES = ("float64", "bfloat16")
 VARIANTS = ("float64", "float16", "bfloat16", "ties")
@@ -114,7 +114,7 @@ def added(before: str, after: str) -> set[int]:
     return {line for span in spans for line in span if fresh & set(span)}
 
 
-def simple(node: ast.AST) -> bool:
+def simple(node: ast.AST) -> TypeGuard[ast.stmt]:
     """Whether a node is a statement without others in it."""
     return isinstance(node, ast.stmt) and not hasattr(node, "body")
 
@@ -246,18 +246,15 @@ def pairs(name: str, before: str, after: str) -> list[Pair]:
 
 def at_lines(tree: ast.Module, start: int, end: int) -> list[ast.stmt]:
     """The simple statements on some lines, counted from 0."""
-    lines = range(start + 1, end + 1)
-    some = [
-        n for n in ast.walk(tree) if simple(n) and set(lines) & set(range(n.lineno, (n.end_lineno or n.lineno) + 1))
-    ]
-    return sorted((n for n in some if isinstance(n, ast.stmt)), key=lambda n: n.lineno)
+    some = [n for n in ast.walk(tree) if simple(n)]
+    return sorted((n for n in some if n.lineno <= end and start < (n.end_lineno or n.lineno)), key=lambda n: n.lineno)
 
 
 def replayable(statements: Sequence[ast.stmt]) -> str:
     """Statements as a program of their own: what a function returned is kept under a name."""
     lines = []
     for one in statements:
-        if (isinstance(one, ast.Return) and one.value is not None) or isinstance(one, ast.Expr):
+        if isinstance(one, (ast.Return, ast.Expr)) and one.value is not None:
             lines.append(f"returned = {ast.unparse(one.value)}")
         else:
             lines.append(ast.unparse(one))

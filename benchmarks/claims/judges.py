@@ -256,13 +256,9 @@ def names(node: ast.AST, api: str) -> bool:
     """Whether a piece of a program names an API, by its last name or by the operator that stands for it."""
     last = api.rpartition(".")[2]
     bare = last.strip("_")
-    kinds = (
-        OPERATORS.get(bare.removeprefix("r") if last.startswith("__r") else bare.removeprefix("i"), ())
-        if last.startswith("__")
-        else ()
-    )
-    kinds = OPERATORS.get(bare, kinds)
-    return any(_spells(one, last) or (kinds and isinstance(one, kinds)) for one in ast.walk(node))
+    turned = bare[1:] if last.startswith(("__r", "__i")) else bare  # __radd__ and __iadd__ are written + too
+    kinds = OPERATORS.get(bare) or OPERATORS.get(turned) or ()
+    return any(_spells(one, last) or isinstance(one, kinds) for one in ast.walk(node))
 
 
 def _spells(node: ast.AST, last: str) -> bool:
