@@ -325,14 +325,20 @@ def one_library(one: Library, programs: Mapping[str, str], cache: Path, folder: 
     claims = product.claims(upstream, probe)
     trial = folder / "trial" / one.name
     plain = Plain(folder / "jobs", [trial, *needs])
-    judged = [*product.exits(), *reproductions(claims, plain, folder)]
-    say(f"  {len(judged)} reproductions and issues judged")
+    judged = [*said(product.exits()), *said(reproductions(claims, plain, folder))]
     patches = Patches(Tree(upstream, trial), plain, probe)
-    judged += patches.judged(claims.gaps(), [fix for fix in claims.fixes if fix["patch"]])
+    judged += said(patches.judged(claims.gaps(), [fix for fix in claims.fixes if fix["patch"]]))
     reproduced = frozenset(j.subject for j in judged if j.kind == "reproduction" and j.truth is Truth.TRUE)
-    judged += diagnosis(claims, patches, reproduced)
-    judged += audited(claims, plain, upstream, one.imports, programs)
+    judged += said(diagnosis(claims, patches, reproduced))
+    judged += said(audited(claims, plain, upstream, one.imports, programs))
     return judged
+
+
+def said(judged: Iterator[Judged]) -> Iterator[Judged]:
+    """The same, told as it comes."""
+    for one in judged:
+        say(f"  {one.kind}: {one.subject}: {one.truth}{f': {one.reason}' if one.reason else ''}")
+        yield one
 
 
 def separately(one: Library, options: argparse.Namespace) -> list[Judged]:

@@ -162,7 +162,8 @@ class Patches:
             for line in added(without.get(name, self.tree.text(name)), company[name])
         )  # fmt: skip
         torch = self.run("torch", {})
-        dtypes = {d: (self.run("torch", {}, dtype=d), self.run("torch", files, dtype=d)) for d in DTYPES}
+        able = [dtype for dtype in DTYPES if self.run("torch", {}, dtype=dtype).ending.passed]
+        dtypes = {d: (self.run("torch", {}, dtype=d), self.run("torch", files, dtype=d)) for d in able}
         return Patched(
             {name: self.tree.text(name) for name in files}, files, whole, (torch, self.run("torch", files)), dtypes,
             self.run("paddle", without, tuple(files)), self.run("paddle", company, tuple(files)), lines, str(place),
