@@ -31,7 +31,9 @@ OPERATORS: Mapping[str, type[ast.AST] | tuple[type[ast.AST], ...]] = {
     "bitwise_xor": ast.BitXor, "bitwise_not": ast.Invert, "logical_not": ast.Invert, "neg": ast.USub, "lt": ast.Lt,
     "le": ast.LtE, "gt": ast.Gt, "ge": ast.GtE, "eq": ast.Eq, "ne": ast.NotEq, "getitem": ast.Subscript,
     "setitem": ast.Subscript, "bool": (ast.If, ast.While, ast.Assert, ast.BoolOp, ast.Not),
-    "iter": (ast.For, ast.Starred), "contains": ast.In, "lshift": ast.LShift, "rshift": ast.RShift,
+    "iter": (ast.For, ast.Starred),
+    "and": ast.BitAnd, "or": ast.BitOr, "xor": ast.BitXor, "invert": ast.Invert, "truediv": ast.Div,
+    "floordiv": ast.FloorDiv, "mod": ast.Mod, "contains": ast.In, "lshift": ast.LShift, "rshift": ast.RShift,
 }  # fmt: skip
 
 
@@ -73,11 +75,13 @@ class Ending:
         error: the exception's type, a signal, or ``timeout``; empty where it passed.
         message: of the exception.
         frames: file and line of each frame, outermost first.
+        spot: the expression of the program itself that failed, where that is known.
     """
 
     error: str = ""
     message: str = ""
     frames: tuple[tuple[str, int], ...] = ()
+    spot: str = ""
 
     @property
     def passed(self) -> bool:
@@ -255,10 +259,15 @@ def _shell(statement: ast.stmt) -> ast.AST:
 def names(node: ast.AST, api: str) -> bool:
     """Whether a piece of a program names an API, by its last name or by the operator that stands for it."""
     last = api.rpartition(".")[2]
-    bare = last.strip("_")
-    turned = bare[1:] if last.startswith(("__r", "__i")) else bare  # __radd__ and __iadd__ are written + too
-    kinds = OPERATORS.get(bare) or OPERATORS.get(turned) or ()
+    kinds = operators(last)
     return any(_spells(one, last) or isinstance(one, kinds) for one in ast.walk(node))
+
+
+def operators(last: str) -> type[ast.AST] | tuple[type[ast.AST], ...]:
+    """The operators that are written for a method; __radd__ and __iadd__ are written + too."""
+    bare = last.strip("_")
+    turned = bare[1:] if last.startswith(("__r", "__i")) else bare
+    return OPERATORS.get(bare) or OPERATORS.get(turned) or ()
 
 
 def _spells(node: ast.AST, last: str) -> bool:
@@ -479,24 +488,28 @@ class Replay:
         torch: upstream's and the patch's under torch.
         paddle: the same under Paddle.
         others: the same under torch with other inputs: another dtype, or all numbers equal.
+        upstream: the statement as upstream has it.
         unable: why it cannot be run alone; empty where it can.
     """
 
     torch: tuple[Run, Run] = (Run(Ending()), Run(Ending()))
     paddle: tuple[Run, Run] = (Run(Ending()), Run(Ending()))
     others: Mapping[str, tuple[Run, Run]] = field(default_factory=dict)
+    upstream: str = ""
     unable: str = ""
 
 
 def judge_replays(gap: Claimed, replays: Sequence[Replay]) -> Judged:
     """A patched statement gives upstream's result under torch and, with the same inputs, under Paddle."""
-    able = [one for one in replays if not one.unable and one.torch[0].ending.passed]
+    done = [one for one in replays if not one.unable and one.torch[0].ending.passed]
+    able = [one for one in done if not behind_another(gap.api, one)]
     for one in able:
         reason = fault_of_replay(one)
         if reason:
             return Judged("patch", gap.id, Truth.FALSE, f"the patched statement alone: {reason}")
     if not able:
         why = next((one.unable or f"under torch: {one.torch[0].ending}" for one in replays), "no statement")
+        why = next((behind_another(gap.api, one) for one in done), why)
         return Judged("patch", gap.id, Truth.UNANSWERABLE, f"the patched statement cannot be run alone: {why}")
     if gap.symptom not in ("alias", "state", "scope") and all(same_run(*one.paddle) for one in able):
         return Judged(
@@ -505,8 +518,41 @@ def judge_replays(gap: Claimed, replays: Sequence[Replay]) -> Judged:
     return Judged("patch", gap.id, Truth.TRUE)
 
 
-def fault_of_replay(one: Replay) -> str:
-    """What a patched statement does otherwise than upstream's under torch; empty if nothing."""
+def behind_another(api: str, one: Replay) -> str:
+    """Where the patched statement fails under Paddle in a part of it that is upstream's own and not the gap's."""
+    spot = one.paddle[1].ending.spot
+    failing = outermost(spot)
+    if not spot or not failing or fault_of_torch(one) or named_by(failing, api):
+        return ""
+    own = {outermost(ast.unparse(n)) for n in ast.walk(ast.parse(one.upstream)) if isinstance(n, ast.expr)}
+    return f"another gap in it, at `{spot[:80]}`: {one.paddle[1].ending}" if failing in own else ""
+
+
+def outermost(text: str) -> str:
+    """What an expression does last: the function called, the operator, the attribute; empty for anything else."""
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        return ""
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name)) | ast.Call(func=ast.Name(id=name)) | ast.Attribute(attr=name):
+            return name
+        case ast.BinOp(op=operator) | ast.UnaryOp(op=operator) | ast.Compare(ops=[operator]):
+            return type(operator).__name__
+        case ast.Subscript():
+            return "Subscript"
+    return ""
+
+
+def named_by(failing: str, api: str) -> bool:
+    """Whether a function's or an operator's name stands for an API."""
+    last = api.rpartition(".")[2]
+    kinds = operators(last)
+    return failing == last or failing in {kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,))}
+
+
+def fault_of_torch(one: Replay) -> str:
+    """What a patched statement changes under torch; empty if nothing."""
     changed = difference(*one.torch)
     if changed:
         return f"changes torch: {changed}"
@@ -514,6 +560,14 @@ def fault_of_replay(one: Replay) -> str:
         changed = difference(*pair) if pair[0].ending.passed else ""
         if changed:
             return f"changes torch with {name}: {changed}"
+    return ""
+
+
+def fault_of_replay(one: Replay) -> str:
+    """What a patched statement does otherwise than upstream's under torch; empty if nothing."""
+    changed = fault_of_torch(one)
+    if changed:
+        return changed
     if not one.paddle[1].ending.passed:
         return f"fails under Paddle: {one.paddle[1].ending}"
     for path, ours in one.torch[0].values.items():

@@ -13,9 +13,9 @@ import subprocess
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 from .judges import (
     LOUD,
@@ -32,6 +32,7 @@ from .judges import (
 )  # fmt: skip
 from .runs import Answer, Plain, run_of
 
+TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 DTYPES = ("float64", "bfloat16")
 VARIANTS = ("float64", "float16", "bfloat16", "ties")
 
@@ -84,24 +85,55 @@ class Tree:
             (self.place / name).write_text(text)
 
 
+Edit = tuple[int, int, str]  # from, to, what stands there then
+
+
 def merged(base: str, one: str, other: str) -> str | None:
-    """Two changes of one text; None where they meet."""
+    """Two changes of one text; None where they meet. Comments that both put in front of a line are kept."""
     if one == other:
         return one
     edits = sorted([*changes(base, one), *changes(base, other)])
-    if any(a[1] > b[0] or a[:2] == b[:2] for a, b in pairwise(edits)):
-        return None
-    lines = base.splitlines(keepends=True)
+    for (_, end, new), (start, stop, text) in pairwise(edits):
+        comments = new.endswith("\n") and text.endswith("\n") and start == stop
+        if end > start or (end == start and not comments and (new, text) != ("", "")):
+            return None
     for start, end, new in reversed(edits):
-        lines[start:end] = new
-    return "".join(lines)
+        base = base[:start] + new + base[end:]
+    return base
 
 
-def changes(base: str, other: str) -> list[tuple[int, int, list[str]]]:
-    """What is put where: first line, line behind the last, the new lines."""
+def changes(base: str, other: str) -> list[Edit]:
+    """What is put where, token by token in the lines that differ."""
     old, new = base.splitlines(keepends=True), other.splitlines(keepends=True)
+    offsets = list(accumulate(map(len, old), initial=0))
+    edits: list[Edit] = []
     matcher = difflib.SequenceMatcher(a=old, b=new, autojunk=False)
-    return [(i, j, new[m:n]) for tag, i, j, m, n in matcher.get_opcodes() if tag != "equal"]
+    for tag, i, j, m, n in matcher.get_opcodes():
+        code = [line for line in new[m:n] if not line.lstrip().startswith("#")]
+        if tag == "equal":
+            continue
+        if tag == "replace" and len(code) == j - i:
+            edits += by_line(old[i:j], new[m:n], offsets[i])
+        else:
+            edits.append((offsets[i], offsets[j], "".join(new[m:n])))
+    return edits
+
+
+def by_line(old: Sequence[str], new: Sequence[str], at: int) -> Iterator[Edit]:
+    """Edits of some lines that were changed one by one, with comments put in front of them."""
+    rows = iter(old)
+    for line in new:
+        if line.lstrip().startswith("#"):
+            yield at, at, line
+            continue
+        before = next(rows)
+        ours, theirs = TOKEN.findall(before), TOKEN.findall(line)
+        starts = list(accumulate(map(len, ours), initial=at))
+        matcher = difflib.SequenceMatcher(a=ours, b=theirs, autojunk=False)
+        for tag, i, j, m, n in matcher.get_opcodes():
+            if tag != "equal":
+                yield starts[i], starts[j], "".join(theirs[m:n])
+        at += len(before)
 
 
 def added(before: str, after: str) -> set[int]:
@@ -145,7 +177,9 @@ class Patches:
                 continue
             others = [f for g, f in good.items() if g != gap]
             program = judge_patch(gaps[gap], self.held(files, others, gap in whole, silent))
-            alone = judge_replays(gaps[gap], list(replays(files, self.tree, self.plain, self.probe)))
+            rest = self.company(files, others)
+            trees = [files, self.tree.together(rest) or {}, self.tree.together([*rest, files]) or files]
+            alone = judge_replays(gaps[gap], list(replays(trees, self.tree, self.plain, self.probe)))
             yield both(program, alone)
 
     def held(
@@ -229,26 +263,52 @@ class Pair:
 
 
 def pairs(name: str, before: str, after: str) -> list[Pair]:
-    """What a patch replaces by what, statement by statement; nothing where it changes more than simple statements."""
+    """What a change replaces by what, statement by statement; nothing where it changes more than simple statements."""
     old, new = ast.parse(before), ast.parse(after)
     top = {ast.unparse(one) for one in old.body}
     prelude = "\n".join(text for one in new.body if simple(one) and (text := ast.unparse(one)) not in top)
-    matcher = difflib.SequenceMatcher(a=before.splitlines(), b=after.splitlines(), autojunk=False)
-    found = []
-    for tag, i, j, m, n in matcher.get_opcodes():
-        ours, theirs = at_lines(old, i, max(j, i + 1)), at_lines(new, m, max(n, m + 1))
-        if tag == "insert" and theirs:  # what was put in front of a statement goes with it
-            ours, theirs = at_lines(old, i, i + 1), at_lines(new, m, n + 1)
-        if tag == "equal" or not ours or not theirs or all(one in new.body for one in theirs):
-            continue
-        found.append(Pair(name, ours[0].lineno, replayable(ours), replayable(theirs), prelude))
-    return [one for one in found if one.old != one.new]
+    try:
+        found = list(aligned(old, new))
+    except Unaligned:
+        return []
+    return [Pair(name, ours.lineno, replayable([ours]), replayable([theirs]), prelude) for ours, theirs in found]
 
 
-def at_lines(tree: ast.Module, start: int, end: int) -> list[ast.stmt]:
-    """The simple statements on some lines, counted from 0."""
-    some = [n for n in ast.walk(tree) if simple(n)]
-    return sorted((n for n in some if n.lineno <= end and start < (n.end_lineno or n.lineno)), key=lambda n: n.lineno)
+class Unaligned(Exception):  # noqa: N818 - it is a result, not an error
+    """Two programs of which one is not the other with some simple statements replaced."""
+
+
+def aligned(old: ast.AST, new: ast.AST) -> Iterator[tuple[ast.stmt, ast.stmt]]:
+    """Simple statements that differ, block by block; what is new at the top of a block is passed over.
+
+    Raises:
+        Unaligned: anything else differs.
+    """
+    for field in ("body", "orelse", "finalbody", "handlers"):
+        ours, theirs = (list(getattr(node, field, [])) for node in (old, new))
+        matcher = difflib.SequenceMatcher(a=[*map(ast.dump, ours)], b=[*map(ast.dump, theirs)], autojunk=False)
+        for tag, i, j, m, n in matcher.get_opcodes():
+            if tag == "delete" or (tag == "replace" and j - i > n - m):
+                raise Unaligned
+            if tag == "replace":
+                yield from chain.from_iterable(map(replaced, ours[i:j], theirs[n - (j - i) : n]))
+
+
+def replaced(one: ast.AST, other: ast.AST) -> Iterator[tuple[ast.stmt, ast.stmt]]:
+    """A statement and the one in its place, or those in their blocks."""
+    if simple(one) and simple(other):
+        yield one, other
+    elif type(one) is type(other) and head(one) == head(other):
+        yield from aligned(one, other)
+    else:
+        raise Unaligned
+
+
+def head(node: ast.AST) -> str:
+    """What a compound statement says before its blocks."""
+    return " ".join(
+        ast.dump(part) for part in ast.iter_child_nodes(node) if not isinstance(part, (ast.stmt, ast.ExceptHandler))
+    )
 
 
 def replayable(statements: Sequence[ast.stmt]) -> str:
@@ -262,12 +322,37 @@ def replayable(statements: Sequence[ast.stmt]) -> str:
     return textwrap.dedent("\n".join(lines))
 
 
-def replays(patch: Mapping[str, str], tree: Tree, plain: Plain, probe: Path) -> Iterator[Replay]:
-    """Each statement that a patch replaces, run alone on both sides with what the library gave it under torch."""
-    python = {name: text for name, text in patch.items() if name.endswith(".py") and tree.text(name)}
-    some = [one for name, text in python.items() for one in pairs(name, tree.text(name), text)]
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A statement in four trees.
+
+    Attributes:
+        upstream: as it was.
+        alone: with the patch.
+        without: with all other patches.
+        company: with all patches.
+    """
+
+    upstream: str
+    alone: str
+    without: str
+    company: str
+
+
+def replays(trees: Sequence[Mapping[str, str]], tree: Tree, plain: Plain, probe: Path) -> Iterator[Replay]:
+    """Each statement that a patch replaces, run alone on both sides with what the library gave it under torch.
+
+    Args:
+        trees: the files as the patch alone, all others, and all together leave them.
+        tree: the library.
+        plain: interpreters.
+        probe: the program.
+    """
+    python = [name for name in trees[0] if name.endswith(".py") and tree.text(name)]
+    some = changed(trees[0], python, tree)
     if not some:
         return
+    others = [{(one.file, one.line): one for one in changed(files, python, tree)} for files in trees[1:]]
     tree.fresh({})
     places = [(str(tree.place / one.file), one.line, one.wanted()) for one in some]
     kept = plain.job("torch", capture=str(probe), places=places, seed=0)
@@ -275,28 +360,51 @@ def replays(patch: Mapping[str, str], tree: Tree, plain: Plain, probe: Path) -> 
         if not given:
             yield Replay(unable="the program does not come to it")
         yield from (Replay(unable=one["unwritten"]) for one in given if "unwritten" in one)
-        yield from replayed(pair, [one["space"] for one in given if "space" in one], plain)
+        without, company = (found.get((pair.file, pair.line)) for found in others)
+        texts = Texts(
+            f"{pair.prelude}\n{pair.old}", f"{pair.prelude}\n{pair.new}",
+            f"{without.prelude}\n{without.new}" if without else f"{pair.prelude}\n{pair.old}",
+            f"{company.prelude}\n{company.new}" if company else f"{pair.prelude}\n{pair.new}",
+        )  # fmt: skip
+        yield from replayed(pair, texts, [one["space"] for one in given if "space" in one], plain)
 
 
-def replayed(pair: Pair, spaces: Sequence[Mapping[str, Any]], plain: Plain) -> Iterator[Replay]:
+def changed(files: Mapping[str, str], names: Sequence[str], tree: Tree) -> list[Pair]:
+    """All that some files replace in the library."""
+    return [one for name in names if name in files for one in pairs(name, tree.text(name), files[name])]
+
+
+def replayed(pair: Pair, texts: Texts, spaces: Sequence[Mapping[str, Any]], plain: Plain) -> Iterator[Replay]:
     """Both statements on both sides, and under torch with other inputs too; one process for each side."""
-    texts = [f"{pair.prelude}\n{text}" for text in (pair.old, pair.new)]
-    runs: dict[tuple[str, int, str, int], Answer] = {}
+    versions = {"torch": (texts.upstream, texts.alone), "paddle": (texts.without, texts.company)}
+    runs: dict[Key, Answer] = {}
     for side, variants in (("torch", ("", *VARIANTS)), ("paddle", ("",))):
-        keys = [(side, number, v, new) for number in range(len(spaces)) for v in variants for new in (0, 1)]
-        jobs = [{"text": texts[n], "space": spaces[i], "variant": v, "made": pair.made()} for _, i, v, n in keys]
+        keys = [Key(side, number, v, new) for number in range(len(spaces)) for v in variants for new in (0, 1)]
+        jobs = [
+            {"text": versions[side][k.new], "space": spaces[k.number], "variant": k.variant, "made": pair.made()}
+            for k in keys
+        ]
         answer = plain.job(side, replay=jobs) if jobs else []
         runs |= dict(zip(keys, answer if isinstance(answer, list) else [answer] * len(keys), strict=True))
     for number in range(len(spaces)):
-        yield replay_of({key: one for key, one in runs.items() if key[1] == number}, number)
+        yield replay_of({key: one for key, one in runs.items() if key.number == number}, number, pair.old)
 
 
-def replay_of(runs: Mapping[tuple[str, int, str, int], Answer], number: int) -> Replay:
+class Key(NamedTuple):
+    """Which replay: the side, the occurrence, the variant of its inputs, and whether the patch is in it."""
+
+    side: str
+    number: int
+    variant: str
+    new: int
+
+
+def replay_of(runs: Mapping[Key, Answer], number: int, upstream: str) -> Replay:
     """The replays of one occurrence."""
     for answer in runs.values():
         if isinstance(answer, dict) and "unbuilt" in answer:
             return Replay(unable=answer["unbuilt"])
     done = {key: run_of(answer) for key, answer in runs.items()}
-    sides = {side: (done[side, number, "", 0], done[side, number, "", 1]) for side in ("torch", "paddle")}
-    others = {v: (done["torch", number, v, 0], done["torch", number, v, 1]) for v in VARIANTS}
-    return Replay(sides["torch"], sides["paddle"], others)
+    sides = {s: (done[Key(s, number, "", 0)], done[Key(s, number, "", 1)]) for s in ("torch", "paddle")}
+    others = {v: (done[Key("torch", number, v, 0)], done[Key("torch", number, v, 1)]) for v in VARIANTS}
+    return Replay(sides["torch"], sides["paddle"], others, upstream)

@@ -15,14 +15,16 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import json
 import math
 import random
+import re
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import CodeType, FrameType, ModuleType, SimpleNamespace
+from types import CodeType, FrameType, ModuleType, SimpleNamespace, TracebackType
 from typing import Any
 
 MOST = 20_000  # elements of one tensor that are written down
@@ -105,7 +107,7 @@ def watching(files: frozenset[str], lines: set[tuple[str, int]]) -> Any:
     return call
 
 
-def ended(code: CodeType, space: dict[str, Any], trace: Any) -> dict[str, Any]:
+def ended(code: CodeType, space: dict[str, Any], trace: Any, text: str = "") -> dict[str, Any]:
     """How a program ended: the exception with its text and its frames, or nothing."""
     sys.settrace(trace)
     try:
@@ -113,10 +115,26 @@ def ended(code: CodeType, space: dict[str, Any], trace: Any) -> dict[str, Any]:
     except BaseException as error:  # noqa: BLE001 - whatever ends a program is a result
         sys.settrace(None)
         frames = [(f.filename, f.lineno) for f in traceback.extract_tb(error.__traceback__)][1:]
-        return {"error": type(error).__name__, "message": str(error)[:2000], "frames": frames}
+        place = spot(error.__traceback__, code, text)
+        return {"error": type(error).__name__, "message": str(error)[:2000], "frames": frames, "spot": place}
     finally:
         sys.settrace(None)
     return {"error": "", "message": "", "frames": []}
+
+
+def spot(trace: TracebackType | None, code: CodeType, text: str) -> str:
+    """The expression of a program that failed, of the innermost of its own frames."""
+    found = ""
+    while trace is not None:
+        own = trace.tb_frame.f_code
+        if own.co_filename == code.co_filename:
+            first, last, start, end = list(own.co_positions())[trace.tb_lasti // 2]
+            if None not in (first, last, start, end):
+                lines = [line.encode() for line in text.splitlines()][first - 1 : last]
+                lines[-1], lines[0] = lines[-1][:end], lines[0][start:] if len(lines) > 1 else lines[0][start:end]
+                found = b"\n".join(lines).decode()
+        trace = trace.tb_next
+    return found
 
 
 # -- what can be seen --------------------------------------------------------------------------------------------------
@@ -160,6 +178,8 @@ def shown(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
 def tensor(value: Any) -> dict[str, Any]:
     """Everything that a program can see of a tensor."""
     needs = needs_grad(value)
+    if not hasattr(value, "stop_gradient") and value.is_meta:
+        return {"kind": "meta tensor", "dtype": str(value.dtype), "shape": [int(n) for n in value.shape]}
     grad = value.grad if needs and value.is_leaf else None
     return {
         "kind": "tensor",
@@ -206,7 +226,7 @@ def followed(left: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[tup
     yield "shared memory", {"kind": "groups", "values": sorted(map(str, groups(found)))}
     leaves = {path: one for path, one in found.items() if one.is_leaf and one.requires_grad}
     for path, one in found.items():
-        if one.grad_fn is not None and one.dtype.is_floating_point:
+        if one.grad_fn is not None and one.dtype.is_floating_point and not one.is_meta:
             yield f"backward({path})", differentiated(one, leaves)
 
 
@@ -228,7 +248,7 @@ def groups(found: Mapping[str, Any]) -> list[list[str]]:
     """Names of tensors that stand on one storage."""
     at: dict[int, list[str]] = {}
     for path, one in found.items():
-        if one.layout is sys.modules["torch"].strided and one.numel():
+        if one.layout is sys.modules["torch"].strided and one.numel() and not one.is_meta:
             at.setdefault(one.untyped_storage().data_ptr(), []).append(path)
     return [sorted(paths) for paths in at.values() if len(paths) > 1]
 
@@ -427,7 +447,7 @@ def replayed(side: str, job: Mapping[str, Any]) -> dict[str, Any]:
     leaves = {name: one for name, one in space.items() if is_tensor(one) and needs_grad(one)}
     space |= {name: one.clone() for name, one in leaves.items()}
     seeded(side, 0)
-    ending = ended(compile(job["text"], "replayed.py", "exec"), space, None)
+    ending = ended(compile(job["text"], "replayed.py", "exec"), space, None, job["text"])
     seen: dict[str, Any] = {}
     if not ending["error"]:
         for name in job["made"]:
@@ -508,7 +528,24 @@ def resolves(name: str, held: Mapping[str, Any]) -> str:
     owner, _, last = name.rpartition(".")
     if owner in held:
         return "yes" if there(held[owner], last) else "no"
-    return "yes" if found(name) is not None else "no"
+    if found(name) is not None:
+        return "yes"
+    made = found(owner)
+    return "yes" if made is not None and isinstance(made[0], type) and kept_by(made[0], last) else "no"
+
+
+def kept_by(kind: type, name: str) -> bool:
+    """Whether objects of a class have an attribute: one that it declares, or that its own code sets."""
+    for one in kind.__mro__[:-1]:
+        if name in getattr(one, "__annotations__", {}):
+            return True
+        try:
+            source = inspect.getsource(one)
+        except (OSError, TypeError):
+            continue
+        if re.search(rf"\bself\.{re.escape(name)}\b[^=\n]*=[^=]", source):
+            return True
+    return False
 
 
 def there(value: Any, name: str) -> bool:

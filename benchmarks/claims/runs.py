@@ -79,7 +79,8 @@ def read_ending(code: int, err: str) -> Ending:
 
 def ending_of(one: Mapping[str, Any]) -> Ending:
     """An ending as ``plain`` wrote it."""
-    return inner(Ending(one["error"], one["message"], tuple((path, line) for path, line in one["frames"])))
+    frames = tuple((path, line) for path, line in one["frames"])
+    return inner(Ending(one["error"], one["message"], frames, one.get("spot", "")))
 
 
 def run_of(answer: Answer) -> Run:
