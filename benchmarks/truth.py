@@ -84,6 +84,21 @@ class Library:
     needs: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A program that must pass on both sides if a piece of advice is true.
+
+    Attributes:
+        rule: of the audit.
+        says: words of the advice.
+        program: what they come to.
+    """
+
+    rule: str
+    says: str
+    program: str
+
+
 def libraries(text: str) -> list[Library]:
     """The libraries that a TOML text names."""
     rows = tomllib.loads(text)["library"]
@@ -163,14 +178,20 @@ class Product:
         state = str(self.folder / "state")
         where, of = str(self.folder / "issues"), ("--probe", str(probe), "--state", state, "--format", "json")
         report = document(self.said("diagnose", "diagnose", str(library), *of))
-        issues = self.said("issue", "issue", "--emit", "--all", "--state", state, "--output", where, "--json")
-        fixes = self.said("fix", "fix", "--state", state, "--json")
+        issues = self.said(
+            "issue", "issue", "--emit", "--all", "--state", state, "--output", where, *self.as_json("issue")
+        )
+        fixes = self.said("fix", "fix", "--state", state, *self.as_json("fix"))
         audit = document(self.said("audit", "audit", str(library), "--format", "json"))
         ruled = {gap["rule"] for gap in audit["gaps"] if gap["basis"] == "rule"}
         rules = sorted(rule for rule in ruled if not rule.startswith("asked_"))
         advice = {rule: self.said(f"explain-{rule}", "audit", "--explain", rule) for rule in rules}
         said = (document(issues).get("issues", []), document(fixes).get("fixes", []))
         return Claims(report, *said, audit, advice)
+
+    def as_json(self, command: str) -> tuple[str, ...]:
+        """How a command is asked for JSON."""
+        return ("--format", "json") if "--format" in self.said(f"help-{command}", command, "--help") else ("--json",)
 
     def exits(self) -> Iterator[Judged]:
         """Commands that ended in an error of the product or of its use."""
@@ -252,9 +273,7 @@ def diagnosis(claims: Claims, patches: Patches, reproduced: frozenset[str]) -> I
         yield judge_gap(gap, claims.sites(gap.id), gap.id in reproduced, paddle)
 
 
-def audited(
-    claims: Claims, plain: Plain, upstream: Path, imports: str, programs: Mapping[str, str]
-) -> Iterator[Judged]:
+def audited(claims: Claims, plain: Plain, upstream: Path, imports: str, programs: Sequence[Advice]) -> Iterator[Judged]:
     """Every name, keyword, advice and promise of the audit."""
     words = {(api, verdict) for library in claims.audit["libraries"] for api, verdict in said_of(library)}
     names = sorted((api, v) for api, v in words if v in ("present", "missing") and re.fullmatch(r"torch(\.\w+)*", api))
@@ -277,7 +296,7 @@ def said_of(library: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield row["api"], row["verdict"]
 
 
-def advised(claims: Claims, plain: Plain, programs: Mapping[str, str]) -> Iterator[Judged]:
+def advised(claims: Claims, plain: Plain, programs: Sequence[Advice]) -> Iterator[Judged]:
     """Advice that says that something works, run once on each side."""
     for rule, text in claims.advice.items():
         gap = next(gap for gap in claims.audit["gaps"] if gap["rule"] == rule)
@@ -285,9 +304,10 @@ def advised(claims: Claims, plain: Plain, programs: Mapping[str, str]) -> Iterat
         promise = next((line.strip() for t in texts for line in t.splitlines() if PROMISES.search(line)), "")
         if not promise:
             continue
+        known = next((one.program for one in programs if one.rule == rule and one.says in promise), "")
         program = plain.folder / "advice.py"
-        program.write_text(programs.get(rule, ""))
-        endings = [plain.run(side, program).ending if rule in programs else None for side in SIDES]
+        program.write_text(known)
+        endings = [plain.run(side, program).ending if known else None for side in SIDES]
         yield judge_advice(rule, promise, endings[0], endings[1])
 
 
@@ -312,7 +332,7 @@ def planned(claims: Claims, plain: Plain, upstream: Path, imports: str) -> Itera
 # -- one library, and all ----------------------------------------------------------------------------------------------
 
 
-def one_library(one: Library, programs: Mapping[str, str], cache: Path, folder: Path) -> list[Judged]:
+def one_library(one: Library, programs: Sequence[Advice], cache: Path, folder: Path) -> list[Judged]:
     """Everything about one library, in this process."""
     wheel, needs = fetched(one, cache), needed(one, cache)
     upstream, probe = folder / one.name, folder / "probe.py"
@@ -404,7 +424,7 @@ def main() -> int:
     wanted = [options.child] if options.child else options.only
     some = [one for one in libraries(text) if not wanted or one.name in wanted]
     if options.child:
-        programs = {row["rule"]: row["program"] for row in tomllib.loads(text).get("advice", [])}
+        programs = [Advice(**row) for row in tomllib.loads(text).get("advice", [])]
         judged = one_library(some[0], programs, options.cache, options.work / some[0].name)
         (options.work / some[0].name / "judged.json").write_text(json.dumps([asdict(j) for j in judged], indent=1))
         return 0
