@@ -23,6 +23,7 @@ LOUD = frozenset(("missing_api", "missing_argument", "exception", "crash", "time
 ABSENT = frozenset(("AttributeError", "ImportError", "ModuleNotFoundError", "NameError", "NotImplementedError"))
 # Symptoms of which an assertion can look at another one instead, and the attribute that it looks at then.
 ASPECTS = frozenset(("value", "shape", "dtype", "gradient"))
+RAISING = frozenset(("missing_api", "missing_argument", "exception", "import_error"))
 ASSERTED = {"shape": "shape", "dtype": "dtype", "requires_grad": "requires_grad", "device": "device"}
 OPERATORS: Mapping[str, type[ast.AST] | tuple[type[ast.AST], ...]] = {
     "add": ast.Add, "sub": ast.Sub, "subtract": ast.Sub, "rsub": ast.Sub, "mul": ast.Mult, "multiply": ast.Mult,
@@ -181,21 +182,36 @@ def fault_of_reproduction(gap: Claimed, played: Played) -> str:
     if gap.symptom in ("crash", "timeout"):
         return "" if lethal(played.paddle) else f"a {gap.symptom} was claimed; under Paddle: {played.paddle}"
     line = played.paddle.line_in(played.name)
-    failing = statement_at(ast.parse(played.source), line)
+    tree = ast.parse(played.source)
+    failing = statement_at(tree, line)
     if failing is None:
         return f"no statement of its own is in the traceback: {played.paddle}"
+    other = other_symptom(gap.symptom, failing, played.paddle)
+    if other:
+        return f"{other} at line {line}, `{ast.unparse(failing)[:80]}`; the gap is about {gap.symptom}"
     if played.paddle.error == "AssertionError":
-        if not sliced(ast.parse(played.source), failing, gap.api):
+        if not sliced(tree, failing, gap.api):
             return f"the failing assertion, line {line}, has nothing to do with {gap.api}"
-        if gap.symptom in ASPECTS and asserted(failing) not in (gap.symptom, ""):
-            return f"asserts {asserted(failing)}, `{ast.unparse(failing)[:80]}`; the gap is about {gap.symptom}"
-    elif not about(ast.parse(played.source), failing, gap.api):
+    elif not about(tree, failing, gap.api):
         return f"fails at line {line}, `{ast.unparse(failing)[:100]}`, which is not about {gap.api}: {played.paddle}"
     if gap.symptom == "missing_api" and not says_absent(gap.api, played.paddle):
         return f"{gap.api} is called missing; the failure is another: {played.paddle}"
     if played.rest is not None and not played.rest.passed:
         return f"with line {line} healed, the rest fails under Paddle: {played.rest}"
     return ""
+
+
+def other_symptom(symptom: str, failing: ast.stmt, paddle: Ending) -> str:
+    """What a reproduction shows in place of its gap's symptom; empty if it shows that."""
+    if paddle.error != "AssertionError":
+        of_none = "NoneType" in paddle.message and symptom == "gradient"  # no gradient where torch has one
+        return f"raises {paddle.error}" if symptom in ASPECTS and not of_none else ""
+    if symptom in RAISING and isinstance(failing, ast.Assert) and "hasattr" not in ast.unparse(failing):
+        return "asserts a result"
+    if symptom in ASPECTS and isinstance(failing, ast.Raise):
+        return "asserts that torch raises"
+    aspect = asserted(failing) if symptom in ASPECTS else ""
+    return f"asserts {aspect}" if aspect not in (symptom, "") else ""
 
 
 def asserted(failing: ast.stmt) -> str:
@@ -306,6 +322,8 @@ def sliced(tree: ast.Module, failing: ast.stmt, api: str) -> bool:
     """Whether what an assertion looks at comes from an API: the statements that made its names, and theirs."""
     if names(failing, api):
         return True
+    if isinstance(failing, ast.Raise):  # what was tried did not raise
+        failing = next((n for n in tree.body if isinstance(n, ast.Try) and failing in ast.walk(n)), failing)
     wanted = {n.id for n in ast.walk(failing) if isinstance(n, ast.Name)}
     if any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in ast.walk(failing)):
         wanted |= {n.id for one in tree.body if calls_backward(one) for n in ast.walk(one) if isinstance(n, ast.Name)}

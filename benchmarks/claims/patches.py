@@ -33,7 +33,7 @@ from .judges import (
 from .runs import Answer, Plain, run_of
 
 TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
-DTYPES = ("float64", "bfloat16")
+DTYPES = ("float64",)
 VARIANTS = ("float64", "float16", "bfloat16", "ties")
 
 

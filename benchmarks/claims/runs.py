@@ -52,12 +52,12 @@ class Plain:
         env |= {"PYTHONDONTWRITEBYTECODE": "1", "GLOG_minloglevel": "3", "HF_HUB_OFFLINE": "1"}
         with subprocess.Popen(
             command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True, errors="replace", start_new_session=True,
+            text=True, errors="replace",
         ) as process:  # fmt: skip
             try:
                 _, err = process.communicate(timeout=self.limit)
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
+                process.kill()
                 return Ending("timeout", f"after {self.limit:.0f} s")
         return read_ending(process.returncode, err)
 

@@ -46,6 +46,7 @@ NEW_TENSOR = Claimed("torch.Tensor.new_tensor:missing_api", "torch.Tensor.new_te
 PROGRAM = (
     "import torch\nx = torch.ones(2)\nopt = torch.optim.SGD([x], lr=1)\ny = x.new_tensor([1.0])\nassert y.sum() == 1\n"
 )
+WRITES = "y = torch.t(x)\ntry:\n    y.fill_(1)\nexcept RuntimeError:\n    pass\nelse:\n    raise AssertionError"
 ABSENT = "'Tensor' object has no attribute 'new_tensor'"
 
 
@@ -81,12 +82,15 @@ def test_a_reproduction_of_another_gap_is_false(played: Played, why: str) -> Non
         ("torch.relu", "value", "y = torch.relu(x)\nz = torch.exp(x)\nassert z.sum() == 1", 3, Truth.FALSE),
         ("torch.relu", "gradient", "torch.relu(x).sum().backward()\nassert not x.grad.requires_grad", 2, Truth.FALSE),
         ("torch.relu", "value", "y = torch.relu(x)\nassert y.dtype == torch.float32", 2, Truth.FALSE),
+        ("torch.relu", "exception", "y = torch.relu(x)\nassert y.sum() == 1", 2, Truth.FALSE),
+        ("torch.t", "alias", WRITES, 7, Truth.TRUE),
+        ("torch.t", "value", WRITES, 7, Truth.FALSE),
     ],
 )  # fmt: skip
 def test_an_assertion_is_about_what_its_gap_is_about(
     api: str, symptom: str, program: str, line: int, truth: Truth
 ) -> None:
-    error = "TypeError" if symptom == "exception" else "AssertionError"
+    error = "AssertionError" if "assert" in program.lower() else "TypeError"
     judged = judge_reproduction(
         Claimed(f"{api}:{symptom}", api, symptom), Played(program, "mre.py", PASSED, _at(line, error))
     )
