@@ -48,7 +48,7 @@ from claims.judges import (
     judge_verdict,
     unsteady,
 )
-from claims.patches import Patches, Tree
+from claims.patches import Patches, Tree, at_sites
 from claims.runs import Plain, ending_of
 
 HERE = Path(__file__).resolve().parent
@@ -270,7 +270,9 @@ def diagnosis(claims: Claims, patches: Patches, reproduced: frozenset[str]) -> I
     if first is not None:
         yield first
     for gap in claims.gaps().values():
-        yield judge_gap(gap, claims.sites(gap.id), gap.id in reproduced, paddle)
+        sites, shown = claims.sites(gap.id), gap.id in reproduced
+        alone = [] if shown else at_sites(sites[:3], patches.tree, patches.plain, patches.probe)
+        yield judge_gap(gap, sites, shown, paddle, alone)
 
 
 def audited(claims: Claims, plain: Plain, upstream: Path, imports: str, programs: Sequence[Advice]) -> Iterator[Judged]:

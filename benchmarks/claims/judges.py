@@ -619,15 +619,42 @@ def judge_verdict(no_gaps: bool, torch: Run, paddle: Run, random: frozenset[str]
     return Judged("verdict", "no gaps" if no_gaps else "gaps", Truth.TRUE)
 
 
-def judge_gap(gap: Claimed, sites: Sequence[tuple[str, int]], reproduced: bool, paddle: Run) -> Judged:
-    """A gap that ends a call ends the plain program too, unless it lies behind another one."""
-    if reproduced:
+def judge_gap(
+    gap: Claimed, sites: Sequence[tuple[str, int]], reproduced: bool, paddle: Run, alone: Sequence[Replay] = ()
+) -> Judged:
+    """A gap is true if a reproduction shows it, the statement alone, or the plain program, which ends at it.
+
+    Args:
+        gap: the claim.
+        sites: where it was found.
+        reproduced: whether a reproduction of it was judged true.
+        paddle: the plain program under Paddle.
+        alone: the statements at its sites, run alone with what they were given under torch.
+    """
+    if reproduced or any(differs_alone(gap.api, one) for one in alone):
         return Judged("gap", gap.id, Truth.TRUE)
     if gap.symptom in LOUD and paddle.ending.passed:
         return Judged("gap", gap.id, Truth.FALSE, "the plain program passes under Paddle, and no reproduction shows it")
     if any(path.endswith(name) and line == at for path, line in paddle.ending.frames for name, at in sites):
         return Judged("gap", gap.id, Truth.TRUE)
-    return Judged("gap", gap.id, Truth.UNANSWERABLE, "not reproduced, and the plain run does not come to it")
+    why = next(
+        (one.unable for one in alone if one.unable), "the statement alone does under Paddle what it does in torch"
+    )
+    why = f"; {why}" if alone else ""
+    return Judged("gap", gap.id, Truth.UNANSWERABLE, f"not reproduced, and the plain run does not come to it{why}")
+
+
+def differs_alone(api: str, one: Replay) -> bool:
+    """Whether a statement, alone and with equal inputs, does something else under Paddle, by an API."""
+    torch, paddle = one.torch[0], one.paddle[0]
+    if one.unable or not torch.ending.passed:
+        return False
+    if not paddle.ending.passed:
+        return named_by(outermost(paddle.ending.spot), api)
+    return any(
+        unlike(ours, paddle.values.get(path, Seen("nothing")), ALIKE, flags=not path.startswith("gradient"))
+        for path, ours in torch.values.items()
+    )
 
 
 def judge_first(sites: Sequence[tuple[str, int]], paddle: Run, library: str) -> Judged | None:

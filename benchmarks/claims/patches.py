@@ -28,6 +28,7 @@ from .judges import (
     both,
     judge_patch,
     judge_replays,
+    statement_at,
     unsteady,
 )  # fmt: skip
 from .runs import Answer, Plain, run_of
@@ -367,6 +368,41 @@ def replays(trees: Sequence[Mapping[str, str]], tree: Tree, plain: Plain, probe:
             f"{company.prelude}\n{company.new}" if company else f"{pair.prelude}\n{pair.new}",
         )  # fmt: skip
         yield from replayed(pair, texts, [one["space"] for one in given if "space" in one], plain)
+
+
+def at_sites(sites: Sequence[tuple[str, int]], tree: Tree, plain: Plain, probe: Path) -> list[Replay]:
+    """The statements at some lines of the library or of the program, run alone on both sides."""
+    tree.fresh({})
+    some = [
+        (path, pair) for name, line in sites if (path := located(name, tree, probe)) and (pair := statement(path, line))
+    ]
+    places = [(str(path), pair.line, pair.wanted()) for path, pair in some]
+    kept = plain.job("torch", capture=str(probe), places=places, seed=0) if places else []
+    done: list[Replay] = []
+    for (_, pair), given in zip(some, kept if isinstance(kept, list) else [[]] * len(some), strict=True):
+        done += [Replay(unable=one["unwritten"]) for one in given if "unwritten" in one]
+        spaces = [one["space"] for one in given if "space" in one][:2]
+        done += replayed(pair, Texts(pair.old, pair.old, pair.old, pair.old), spaces, plain)
+    return done
+
+
+def located(name: str, tree: Tree, probe: Path) -> Path | None:
+    """A file of the library, or the program."""
+    path = probe if name == probe.name else tree.place / name
+    return path if path.suffix == ".py" and path.is_file() else None
+
+
+def statement(path: Path, line: int) -> Pair | None:
+    """What a line says: its statement, or what a compound statement asks for."""
+    found = statement_at(ast.parse(path.read_text()), line)
+    match found:
+        case ast.If(test=asked) | ast.While(test=asked) | ast.For(iter=asked):
+            text = f"returned = {ast.unparse(asked)}"
+        case ast.stmt() if simple(found):
+            text = replayable([found])
+        case _:
+            return None
+    return Pair(path.name, found.lineno, text, text)
 
 
 def changed(files: Mapping[str, str], names: Sequence[str], tree: Tree) -> list[Pair]:
