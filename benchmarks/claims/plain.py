@@ -129,7 +129,7 @@ def spot(trace: TracebackType | None, code: CodeType, text: str) -> str:
         own = trace.tb_frame.f_code
         if own.co_filename == code.co_filename:
             first, last, start, end = list(own.co_positions())[trace.tb_lasti // 2]
-            if None not in (first, last, start, end):
+            if text and None not in (first, last, start, end):
                 lines = [line.encode() for line in text.splitlines()][first - 1 : last]
                 lines[-1], lines[0] = lines[-1][:end], lines[0][start:] if len(lines) > 1 else lines[0][start:end]
                 found = b"\n".join(lines).decode()
@@ -425,9 +425,10 @@ def snapshot(frame: FrameType, wanted: Mapping[str, Sequence[str]]) -> dict[str,
             try:
                 space[name] = written(given, graph=graph)
             except Unwritable:
-                space[name] = {"space": {a: written(getattr(given, a), graph=graph) for a in attributes}}
-                if not attributes:
+                if not attributes or isinstance(given, sys.modules["torch"].autograd.function.FunctionCtx):
                     raise
+                had = [one for one in attributes if hasattr(given, one)]
+                space[name] = {"space": {one: written(getattr(given, one), graph=graph) for one in had}}
     except (Unwritable, AttributeError) as error:
         return {"unwritten": f"{name}: {error}"}
     return {"space": space}
