@@ -221,7 +221,7 @@ def reproductions(claims: Claims, plain: Plain, folder: Path) -> Iterator[Judged
             yield Judged("reproduction", gap.id, Truth.UNANSWERABLE, f"none was claimed: {issue['said'][:80]}")
         if not issue["folder"]:
             continue
-        yield judge_issue(gap, issue["body"])
+        yield judge_issue(gap, issue["body"], issue["source"])
         where = Path(issue["folder"])
         record = json.loads((where / "mre.json").read_text())
         if all(name.endswith(".py") for name in record["files"]):

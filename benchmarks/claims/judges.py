@@ -729,8 +729,27 @@ MACHINE = re.compile(r"/(?:tmp|home|root|work)/\S+")
 LEFT = re.compile(r"\{\{|\}\}|\{%|\bNone\b is|<bound method|Difference\(|object at 0x")
 
 
-def judge_issue(gap: Claimed, body: str) -> Judged:
-    """An issue can be posted as it is."""
+# A number that stands alone: no part of a dtype's or a version's name.
+NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.]*\w)")
+
+
+def foreign_numbers(body: str, source: str) -> str:
+    """Numbers that an issue expects and its reproduction does not have: they are another run's."""
+    expected = re.search(r"^## Expected\n(.*?)(?=^## |\Z)", body, re.MULTILINE | re.DOTALL)
+    found = NUMBER.findall(re.sub(r"`[^`]*`|```.*?```", "", expected[1], flags=re.DOTALL)) if expected else []
+    known = {float(one) for one in NUMBER.findall(source)}
+    return ", ".join(dict.fromkeys(one for one in found if float(one) not in known))
+
+
+def judge_issue(gap: Claimed, body: str, source: str = "") -> Judged:
+    """An issue can be posted as it is.
+
+    Args:
+        gap: that it is about.
+        body: its text.
+        source: its reproduction.
+    """
+    foreign = foreign_numbers(body, source) if source else ""
     title = body.splitlines()[0] if body else ""
     faults = [
         f"cut words in the title: {title}" if CUT.search(title) else "",
@@ -738,6 +757,7 @@ def judge_issue(gap: Claimed, body: str) -> Judged:
         f"a piece of the program that made it: {found[0]}" if (found := LEFT.search(body)) else "",
         "the title hedges: missing or inconsistent" if "missing or inconsistent" in title else "",
         "build noise" if re.search(r"No ccache found", body) else "",
+        f"expects {foreign}, which the reproduction does not have" if foreign else "",
     ]
     reason = "; ".join(fault for fault in faults if fault)
     return Judged("issue text", gap.id, Truth.FALSE if reason else Truth.TRUE, reason)

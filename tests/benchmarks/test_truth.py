@@ -280,4 +280,7 @@ def test_the_plan_is_held_against_the_run() -> None:
 )
 def test_an_issue_that_cannot_be_posted_is_false(body: str) -> None:
     assert judge_issue(GAP, body).truth is Truth.FALSE
+    other_run = "# prod\n\n## Expected\n\ntensor[] int64 1000: as under PyTorch.\n\n## Actual\n\n"
+    assert judge_issue(GAP, other_run, "x = torch.tensor([1], dtype=torch.int32)").truth is Truth.FALSE
+    assert judge_issue(GAP, other_run, "x = torch.tensor([1000], dtype=torch.int32)").truth is Truth.TRUE
     assert judge_issue(GAP, "# `torch.relu` gives -0.0 under Paddle\n\nRun it.\n").truth is Truth.TRUE
