@@ -12,6 +12,7 @@ library has a process and a time limit of its own. Exit code 1 if any claim is f
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
 import io
 import json
@@ -216,7 +217,7 @@ def document(text: str) -> dict[str, Any]:
 def reproductions(claims: Claims, plain: Plain, folder: Path) -> Iterator[Judged]:
     """Run each reproduction that was written, and read its issue."""
     for issue in claims.issues:
-        gap = claims.gaps()[issue["gap"]]
+        gap = claims.gaps().get(issue["gap"]) or claimed(issue["gap"])
         if issue["outcome"] == "not reproduced":
             yield Judged("reproduction", gap.id, Truth.UNANSWERABLE, f"none was claimed: {issue['said'][:80]}")
         if not issue["folder"]:
@@ -228,6 +229,12 @@ def reproductions(claims: Claims, plain: Plain, folder: Path) -> Iterator[Judged
             yield judge_reproduction(gap, played(where, record, plain, folder))
         else:
             yield Judged("reproduction", gap.id, Truth.UNANSWERABLE, "a native project")
+
+
+def claimed(name: str) -> Claimed:
+    """A gap of which only the id is known."""
+    api, _, rest = name.partition(":")
+    return Claimed(name, api, rest.partition(":")[0])
 
 
 def played(where: Path, record: Mapping[str, Any], plain: Plain, folder: Path) -> Played:
@@ -248,7 +255,8 @@ def played(where: Path, record: Mapping[str, Any], plain: Plain, folder: Path) -
 
 def without_failing(source: str, line: int, plain: Plain) -> Ending | None:
     """How the rest of a reproduction ends under Paddle with torch's values for the statement that failed."""
-    if not line:
+    body = ast.parse(source).body
+    if not line or not body or line >= body[-1].lineno:  # nothing stands behind it
         return None
     made = plain.job("torch", heal=source, line=line)
     if isinstance(made, Ending) or not made["rest"] or not made["whole"]:
@@ -322,11 +330,11 @@ def planned(claims: Claims, plain: Plain, upstream: Path, imports: str) -> Itera
     for gap in claims.gaps():
         for path, _ in claims.sites(gap):
             met.setdefault(path, []).append(gap)
-    yield from judge_unchanged(plan["unchanged"], met)
+    yield from judge_unchanged(plan.get("unchanged", ()), met)
     program = plain.folder / "import.py"
     program.write_text(f"import {imports}\n")
     fresh = Plain(plain.folder, [upstream, *map(Path, plain.paths[1:])])
-    first = judge_first_patch(plan["first_patch"], fresh.run("paddle", program).ending, str(upstream))
+    first = judge_first_patch(plan.get("first_patch", ""), fresh.run("paddle", program).ending, str(upstream))
     if first is not None:
         yield first
 

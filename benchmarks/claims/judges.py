@@ -519,7 +519,7 @@ class Replay:
 
 def judge_replays(gap: Claimed, replays: Sequence[Replay]) -> Judged:
     """A patched statement gives upstream's result under torch and, with the same inputs, under Paddle."""
-    done = [one for one in replays if not one.unable and one.torch[0].ending.passed]
+    done = [one for one in replays if able_under_torch(one)]
     able = [one for one in done if not behind_another(gap.api, one)]
     for one in able:
         reason = fault_of_replay(one)
@@ -637,17 +637,21 @@ def judge_gap(
         return Judged("gap", gap.id, Truth.FALSE, "the plain program passes under Paddle, and no reproduction shows it")
     if any(path.endswith(name) and line == at for path, line in paddle.ending.frames for name, at in sites):
         return Judged("gap", gap.id, Truth.TRUE)
-    why = next(
-        (one.unable for one in alone if one.unable), "the statement alone does under Paddle what it does in torch"
-    )
-    why = f"; {why}" if alone else ""
-    return Judged("gap", gap.id, Truth.UNANSWERABLE, f"not reproduced, and the plain run does not come to it{why}")
+    unable = [one.unable or f"under torch it {one.torch[0].ending}" for one in alone if not able_under_torch(one)]
+    why = next(iter(unable), "it does under Paddle what it does in torch")
+    said = f"; the statement alone: {why}" if alone else ""
+    return Judged("gap", gap.id, Truth.UNANSWERABLE, f"not reproduced, and the plain run does not come to it{said}")
+
+
+def able_under_torch(one: Replay) -> bool:
+    """Whether a statement could be run alone where it is known to work."""
+    return not one.unable and one.torch[0].ending.passed
 
 
 def differs_alone(api: str, one: Replay) -> bool:
     """Whether a statement, alone and with equal inputs, does something else under Paddle, by an API."""
     torch, paddle = one.torch[0], one.paddle[0]
-    if one.unable or not torch.ending.passed:
+    if not able_under_torch(one):
         return False
     if not paddle.ending.passed:
         return named_by(outermost(paddle.ending.spot), api)
