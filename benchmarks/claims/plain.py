@@ -14,6 +14,8 @@ Nothing of migrate-lens is imported: this is the second opinion. A job is ``{"si
 from __future__ import annotations
 
 import ast
+import builtins
+import contextlib
 import importlib
 import inspect
 import json
@@ -21,13 +23,15 @@ import math
 import random
 import re
 import sys
+import textwrap
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import CodeType, FrameType, ModuleType, SimpleNamespace, TracebackType
+from types import CodeType, FrameType, FunctionType, ModuleType, SimpleNamespace, TracebackType
 from typing import Any
 
 MOST = 20_000  # elements of one tensor that are written down
+LARGEST = 200_000  # elements of one tensor that are handed on
 
 
 def main(job_file: str, out_file: str) -> int:
@@ -129,7 +133,7 @@ def spot(trace: TracebackType | None, code: CodeType, text: str) -> str:
         own = trace.tb_frame.f_code
         if own.co_filename == code.co_filename:
             first, last, start, end = list(own.co_positions())[trace.tb_lasti // 2]
-            if text and None not in (first, last, start, end):
+            if text and first is not None and None not in (last, start, end):
                 lines = [line.encode() for line in text.splitlines()][first - 1 : last]
                 lines[-1], lines[0] = lines[-1][:end], lines[0][start:] if len(lines) > 1 else lines[0][start:end]
                 found = b"\n".join(lines).decode()
@@ -328,13 +332,33 @@ def written(value: Any, *, graph: bool) -> dict[str, Any]:
         return {"slice": [value.start, value.stop, value.step]}
     if isinstance(value, ModuleType):
         return {"module": value.__name__}
+    if isinstance(value, FunctionType) and not value.__module__.startswith("torch"):
+        with contextlib.suppress(Unwritable):
+            return {"source": source_of(value), "name": value.__name__}
     return {"import": home(value)}
+
+
+def source_of(function: FunctionType) -> str:
+    """A function that needs nothing but torch.
+
+    Raises:
+        Unwritable: it needs more, or its text is not there.
+    """
+    names = set(function.__code__.co_names) - set(dir(builtins))
+    given = {name for name in names if name in function.__globals__}
+    try:
+        text = textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError) as error:
+        raise Unwritable(f"{function.__name__}: {error}") from error
+    if function.__closure__ or given - {"torch"} or not text.startswith("def "):
+        raise Unwritable(f"{function.__name__}, which needs {', '.join(sorted(given)) or 'what is around it'}")
+    return text
 
 
 def written_tensor(value: Any, *, graph: bool) -> dict[str, Any]:
     """A dense tensor of moderate size."""
     strided = value.layout is sys.modules["torch"].strided
-    if not strided or value.is_complex() or value.numel() > MOST or value.device.type != "cpu":
+    if not strided or value.is_complex() or value.numel() > LARGEST or value.device.type != "cpu":
         raise Unwritable(f"a tensor of {value.numel()} elements, {value.layout}, on {value.device}")
     dtype = str(value.dtype).rpartition(".")[2]
     needs = bool(value.requires_grad and graph)
@@ -368,6 +392,10 @@ def rebuilt(value: Mapping[str, Any]) -> Any:
             return SimpleNamespace(**made) if kind == "space" else made
         case "slice":
             return slice(*given)
+        case "source":
+            space = {"torch": torch}
+            exec(given, space)
+            return space[value["name"]]
         case "module":
             return importlib.import_module(given)
         case "import":
@@ -425,7 +453,8 @@ def snapshot(frame: FrameType, wanted: Mapping[str, Sequence[str]]) -> dict[str,
             try:
                 space[name] = written(given, graph=graph)
             except Unwritable:
-                if not attributes or isinstance(given, sys.modules["torch"].autograd.function.FunctionCtx):
+                ctx = sys.modules["torch"].autograd.function.FunctionCtx
+                if not attributes or is_tensor(given) or isinstance(given, ctx):
                     raise
                 had = [one for one in attributes if hasattr(given, one)]
                 space[name] = {"space": {one: written(getattr(given, one), graph=graph) for one in had}}
@@ -453,6 +482,7 @@ def replayed(side: str, job: Mapping[str, Any]) -> dict[str, Any]:
     if not ending["error"]:
         for name in job["made"]:
             seen.update(shown(name, space.get(name), 0))
+            seen.update(tried(name, space.get(name)))
         seen.update(gradients(leaves, [one for name in job["made"] for _, one in tensors(name, space.get(name), 0)]))
     return {"ending": ending, "seen": seen}
 
@@ -473,6 +503,18 @@ def varied(value: Any, variant: str) -> Any:
 def needs_grad(value: Any) -> bool:
     """Whether a tensor asks for a gradient."""
     return bool(not value.stop_gradient if hasattr(value, "stop_gradient") else value.requires_grad)
+
+
+def tried(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """What a function does to a small tensor that asks for a gradient; it is the function that was made."""
+    if callable(value) and not isinstance(value, type) and not is_module(value) and not is_tensor(value):
+        yield name, {"kind": "function"}
+        torch = importlib.import_module("torch")
+        given = needing(torch.tensor([1.0, 2.0]), True)
+        try:
+            yield from shown(f"{name}(x)", value(given * 1), 0)
+        except Exception as error:  # noqa: BLE001 - it may want something else
+            yield f"{name}(x)", {"kind": f"raises {type(error).__name__}"}
 
 
 def gradients(leaves: Mapping[str, Any], made: Sequence[Any]) -> Iterator[tuple[str, Any]]:
