@@ -35,7 +35,7 @@ from .runs import Answer, Plain, run_of
 
 TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 DTYPES = ("float64",)
-VARIANTS = ("float64", "float16", "bfloat16", "ties")
+VARIANTS = ("float64", "float16", "bfloat16", "meta", "ties")
 
 
 class Tree:

@@ -382,7 +382,7 @@ def rebuilt(value: Mapping[str, Any]) -> Any:
     match kind:
         case "tensor":
             made = torch.tensor(given, dtype=getattr(torch, value["dtype"])).reshape(value["shape"])
-            return needing(made, value["requires_grad"])
+            return made.to("meta") if value.get("meta") else needing(made, value["requires_grad"])
         case "dtype":
             return getattr(torch, given)
         case "tuple" | "list":
@@ -453,14 +453,19 @@ def snapshot(frame: FrameType, wanted: Mapping[str, Sequence[str]]) -> dict[str,
             try:
                 space[name] = written(given, graph=graph)
             except Unwritable:
-                ctx = sys.modules["torch"].autograd.function.FunctionCtx
-                if not attributes or is_tensor(given) or isinstance(given, ctx):
+                if not attributes or is_tensor(given) or frameworks_own(given, attributes):
                     raise
                 had = [one for one in attributes if hasattr(given, one)]
                 space[name] = {"space": {one: written(getattr(given, one), graph=graph) for one in had}}
     except (Unwritable, AttributeError) as error:
         return {"unwritten": f"{name}: {error}"}
     return {"space": space}
+
+
+def frameworks_own(value: Any, attributes: Sequence[str]) -> bool:
+    """Whether attributes of a context are those of the framework, which are others on the other side."""
+    kind = sys.modules["torch"].autograd.function.FunctionCtx
+    return isinstance(value, kind) and not all(name in vars(value) for name in attributes)
 
 
 def replays(job: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -488,11 +493,13 @@ def replayed(side: str, job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def varied(value: Any, variant: str) -> Any:
-    """What was given, with float32 tensors of another dtype, or of one number so that everything is tied."""
+    """What was given, with tensors of another dtype, on another device, or of one number so that everything is tied."""
     if isinstance(value, list):
         return [varied(one, variant) for one in value]
     if not isinstance(value, dict):
         return value
+    if variant == "meta" and "tensor" in value:
+        return {**value, "meta": True}
     if value.get("dtype") == "float32" and "tensor" in value:
         if variant == "ties":
             return {**value, "tensor": [0.5] * math.prod(value["shape"])}
