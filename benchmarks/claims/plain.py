@@ -58,7 +58,7 @@ def ran(job: Mapping[str, Any]) -> dict[str, Any]:
         torch = importlib.import_module("torch")
         torch.set_default_dtype(getattr(torch, job["dtype"]))
     lines: set[tuple[str, int]] = set()
-    code = compile(Path(job["program"]).read_text(), job["program"], "exec")
+    code = compile(Path(job["program"]).read_text(), job["program"], "exec", dont_inherit=True)
     space = own_main(job["program"])
     ending = ended(code, space, watching(frozenset(job["watch"]), lines))
     seen: dict[str, Any] = {}
@@ -277,17 +277,17 @@ def healed(job: Mapping[str, Any]) -> dict[str, Any]:
     tree = ast.parse(job["heal"])
     place = next(i for i, one in enumerate(tree.body) if one.lineno <= job["line"] <= (one.end_lineno or one.lineno))
     space: dict[str, Any] = {"__name__": "__main__", "__file__": "mre.py"}
-    exec(compile(ast.Module(tree.body[:place], []), "mre.py", "exec"), space)
+    exec(compile(ast.Module(tree.body[:place], []), "mre.py", "exec", dont_inherit=True), space)
     if job["side"] == "torch":
         before = {name: fingerprint(value) for name, value in space.items()}
-        exec(compile(ast.Module([tree.body[place]], []), "mre.py", "exec"), space)
+        exec(compile(ast.Module([tree.body[place]], []), "mre.py", "exec", dont_inherit=True), space)
         changed = {n: v for n, v in space.items() if before.get(n) != fingerprint(v) and not n.startswith("__")}
         made = {name: plain(value) for name, value in changed.items()}
         return {"made": made, "rest": len(tree.body) - place - 1, "whole": all(v is not None for v in made.values())}
     for name, value in job["made"].items():
         space[name] = rebuilt(value)
     rest = ast.Module(tree.body[place + 1 :], [])
-    return {"ending": ended(compile(rest, "mre.py", "exec"), space, None)}
+    return {"ending": ended(compile(rest, "mre.py", "exec", dont_inherit=True), space, None)}
 
 
 def fingerprint(value: Any) -> object:
@@ -394,7 +394,7 @@ def rebuilt(value: Mapping[str, Any]) -> Any:
             return slice(*given)
         case "source":
             space = {"torch": torch}
-            exec(given, space)
+            exec(compile(given, "source.py", "exec", dont_inherit=True), space)
             return space[value["name"]]
         case "module":
             return importlib.import_module(given)
@@ -436,7 +436,7 @@ def captured(job: Mapping[str, Any]) -> list[Any]:
     def call(frame: FrameType, event: str, _: Any) -> Any:
         return line if frame.f_code.co_filename in files else None
 
-    code = compile(Path(job["capture"]).read_text(), job["capture"], "exec")
+    code = compile(Path(job["capture"]).read_text(), job["capture"], "exec", dont_inherit=True)
     ended(code, own_main(job["capture"]), call)
     return kept
 
@@ -482,7 +482,7 @@ def replayed(side: str, job: Mapping[str, Any]) -> dict[str, Any]:
     leaves = {name: one for name, one in space.items() if is_tensor(one) and needs_grad(one)}
     space |= {name: one.clone() for name, one in leaves.items()}
     seeded(side, 0)
-    ending = ended(compile(job["text"], "replayed.py", "exec"), space, None, job["text"])
+    ending = ended(compile(job["text"], "replayed.py", "exec", dont_inherit=True), space, None, job["text"])
     seen: dict[str, Any] = {}
     if not ending["error"]:
         for name in job["made"]:
