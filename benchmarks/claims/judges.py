@@ -663,12 +663,20 @@ def differs_alone(api: str, one: Replay) -> bool:
 
 def judge_first(sites: Sequence[tuple[str, int]], paddle: Run, library: str) -> Judged | None:
     """Where the plain program fails in the library, some gap must name the place; None where it fails elsewhere."""
-    inside = [(path, line) for path, line in paddle.ending.frames if path.startswith(library)]
+    inside = own_frames(paddle.ending, library)
     if paddle.ending.passed or not inside:
         return None
     if any(path.endswith("/" + name) and line == at for path, line in inside for name, at in sites):
         return Judged("verdict", "the first failure", Truth.TRUE)
     return Judged("verdict", "the first failure", Truth.FALSE, f"no gap names it: {paddle.ending}")
+
+
+def own_frames(ending: Ending, library: str) -> list[tuple[str, int]]:
+    """The frames of a library in a traceback; none where another library, which it calls, is what failed."""
+    inside = [index for index, (path, _) in enumerate(ending.frames) if path.startswith(library)]
+    behind = ending.frames[inside[-1] + 1 :] if inside else ()
+    beside = [path for path, _ in behind if not re.search(r"/(?:paddle|importlib|contextlib\.py)|^<", path)]
+    return [] if beside else [ending.frames[index] for index in inside]
 
 
 # -- the audit ---------------------------------------------------------------------------------------------------------
@@ -715,10 +723,9 @@ def judge_unchanged(unchanged: Sequence[str], gaps: Mapping[str, Sequence[str]])
 
 
 def judge_first_patch(first: str, imported: Ending, library: str) -> Judged | None:
-    """The first patch stands where the plain import fails first; None where the import passes."""
-    inside = [
-        (path.removeprefix(library).lstrip("/"), line) for path, line in imported.frames if path.startswith(library)
-    ]
+    """The first patch stands where the plain import fails first; None where it passes, or fails in another library."""
+    frames = own_frames(imported, library)
+    inside = [(path.removeprefix(library).lstrip("/"), line) for path, line in frames]
     if imported.passed or not inside:
         return None
     right = any(first.startswith(f"{path}:{line} ") for path, line in inside)

@@ -123,7 +123,9 @@ def test_an_error_in_a_backward_is_read_out_of_the_engine_s_text() -> None:
 BEFORE, AFTER = "def f(x):\n    return x.detach()\n", "def f(x):\n    return x.clone().detach()\n"
 ONE = {"result.out": Seen("tensor", "float32", (1,), False, (1.0,))}
 GAP = Claimed("torch.Tensor.detach:alias", "torch.Tensor.detach", "exception")
-STOPPED = Run(Ending("TypeError", "no", (("/l/a.py", 2), ("/p/t.py", 7))), frozenset({("/l/a.py", 2)}), {})
+STOPPED = Run(
+    Ending("TypeError", "no", (("/l/a.py", 2), ("/site-packages/paddle/t.py", 7))), frozenset({("/l/a.py", 2)}), {}
+)
 FINE = Run(PASSED, frozenset({("/l/a.py", 2)}), ONE)
 GOOD = Patched(
     {"a.py": BEFORE}, {"a.py": AFTER}, True, (FINE, FINE), {}, STOPPED, FINE, frozenset({("/l/a.py", 2)}), "/l"
@@ -225,7 +227,11 @@ def test_a_gap_that_nothing_meets_is_false() -> None:
 def test_where_the_plain_program_fails_first_some_gap_must_stand() -> None:
     named, unnamed = judge_first([("a.py", 2)], STOPPED, "/l"), judge_first([("a.py", 3)], STOPPED, "/l")
     assert (named and named.truth, unnamed and unnamed.truth) == (Truth.TRUE, Truth.FALSE)
+    beside = Run(
+        Ending("TypeError", "no", (("/l/a.py", 2), ("/needs/other/b.py", 7), ("/site-packages/paddle/p.py", 1)))
+    )
     assert judge_first([], FINE, "/l") is None
+    assert judge_first([], beside, "/l") is None
 
 
 @pytest.mark.parametrize(
