@@ -15,15 +15,10 @@ from migrate_lens.remedies.bench_lab import BenchLab
 from migrate_lens.remedies.fix import bridges
 from migrate_lens.remedies.fix.branches import gates
 from migrate_lens.remedies.fix.entries import BUILD, Entry
-from migrate_lens.remedies.fix.fixing import (
-    NoReplacement,
-    Replacement,
-    find,
-    missing_part,
-    proposals,
-)
+from migrate_lens.remedies.fix.fixing import NoReplacement, find, missing_part, proposals
 from migrate_lens.remedies.fix.shim_module import shim_module
 from migrate_lens.remedies.fix.stage import Stage
+from migrate_lens.remedies.fix.trials import Replacement
 from migrate_lens.remedies.fix.workarounds import Workarounds, is_scope
 from migrate_lens.remedies.reproduce.native_reproduce import NATIVE_LAYERS
 from migrate_lens.rulebook.private import private_name

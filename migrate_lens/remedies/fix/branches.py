@@ -11,9 +11,9 @@ from collections.abc import Iterator, Set
 from pathlib import Path
 
 from migrate_lens.programs.sources import of_tree
-from migrate_lens.remedies.fix.fixing import Replacement
 from migrate_lens.remedies.fix.slots import Edit, source_of, span
 from migrate_lens.remedies.fix.strategies import Candidate, Kind, Missing
+from migrate_lens.remedies.fix.trials import Replacement
 
 _WHY = "the library has a branch for a runtime without it; the gate opens by itself when the name is there"
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)

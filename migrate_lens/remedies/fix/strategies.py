@@ -7,8 +7,8 @@ torch's result on both is offered. In which order they are tried is said in ``ca
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from migrate_lens.model.report import Symptom
@@ -26,6 +26,7 @@ _OPERATORS = {
 }  # fmt: skip
 _METHODS = {sign: name for name, sign in reversed(_OPERATORS.items())}
 _SECOND_KEYWORDS = {"dim": "axis", "keepdim": "keepdims", "input": "x"}
+_NO_EFFECT = {"inplace", "out", "name"}
 _MOST_NUMBERS = 2
 
 
@@ -64,6 +65,7 @@ class Troubled:
         values: for each slot, what was recorded.
         want: torch's result.
         missing: what is not there; None where the name is.
+        defaults: of torch's own parameters, as they are written.
     """
 
     api: str
@@ -72,6 +74,7 @@ class Troubled:
     values: tuple[Encoded, ...]
     want: Encoded
     missing: Missing | None = None
+    defaults: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,12 @@ def _without(site: Site, number: int) -> str:
     return f"{site.name}({', '.join(given)})"
 
 
+def _with_more(site: Site, more: Sequence[str]) -> str:
+    """The call with more arguments."""
+    text = again(site)
+    return f"{text[:-1]}{', ' if not text.endswith('()') else ''}{', '.join(more)})"
+
+
 def _is_called(site: Site) -> bool:
     return site.form in (Form.FUNCTION, Form.METHOD)
 
@@ -159,6 +168,27 @@ def positional(call: Troubled) -> Iterator[Candidate]:
     for stop in range(first + 1, len(site.keywords) + 1):
         keywords = ("",) * stop + site.keywords[stop:]
         yield Candidate(Kind.ARGUMENT, again(site, keywords=keywords), why)
+
+
+def with_defaults(call: Troubled) -> Iterator[Candidate]:
+    """Torch's own defaults said aloud, where the other side has others: each alone, then all of them."""
+    site = call.site
+    given = set(site.keywords)
+    left = [(name, text) for name, text in call.defaults.items() if name not in given | _NO_EFFECT and text != "None"]
+    if not _is_called(site) or not left:
+        return
+    why = "torch's default is given, the other side has another"
+    for more in (*([one] for one in left), left if len(left) > 1 else []):
+        if more:
+            yield Candidate(Kind.ARGUMENT, _with_more(site, [f"{name}={text}" for name, text in more]), why)
+
+
+def without_defaults(call: Troubled) -> Iterator[Candidate]:
+    """An argument that says what torch does without it."""
+    site = call.site
+    for number, (keyword, node) in enumerate(zip(site.keywords, site.nodes, strict=True)):
+        if _is_called(site) and keyword and call.defaults.get(keyword) == ast.unparse(node):
+            yield Candidate(Kind.ARGUMENT, _without(site, number), "it is torch's default")
 
 
 def renamed(call: Troubled) -> Iterator[Candidate]:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from migrate_lens.model.report import Gap, Symptom
 from migrate_lens.model.ruling import Decision
 from migrate_lens.remedies.fix.entries import ENTRIES, SCOPE
-from migrate_lens.remedies.fix.fixing import Replacement
 from migrate_lens.remedies.fix.patches import Comment, diff, patched, relative
+from migrate_lens.remedies.fix.trials import Replacement
 
 _ACTUAL = 120  # characters of what the target did that a comment has room for
 _WITHOUT_SWITCH = "without it import torch finds nothing where Paddle is installed and torch is not"
