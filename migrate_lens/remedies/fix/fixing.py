@@ -19,7 +19,7 @@ from migrate_lens.programs.synthesis import ProbeRecord, arguments
 from migrate_lens.programs.values import items_of
 from migrate_lens.remedies.fix import importing
 from migrate_lens.remedies.fix.candidates import candidates
-from migrate_lens.remedies.fix.recipes import by_recipe
+from migrate_lens.remedies.fix.recipes import answering, filled
 from migrate_lens.remedies.fix.slots import Edit, Site, edit, site_of, span
 from migrate_lens.remedies.fix.strategies import Candidate, Kind, Missing, Troubled
 from migrate_lens.remedies.fix.trials import OfCall, OfProgram, Replacement, Tried, bases
@@ -77,10 +77,14 @@ def proposals(gap: Gap, records: Sequence[ProbeRecord]) -> Iterator[tuple[Replac
     sites = [(event.place, site) for event in calls if (site := site_of(event, node_at(event.place))) is not None]
     if not sites or len(sites) != len(calls):
         return
-    _, first = sites[0]
-    for candidate in by_recipe(Troubled(gap.api, gap.symptom, first, _opaque(first), None)):
-        replacements = tuple(_replacement(place, site, candidate) for place, site in sites)
-        if all(_sound(one.path.read_bytes(), one.edit) for one in replacements):
+    for recipe in answering(gap.api, gap.symptom):
+        templates = [filled(recipe, site) for _, site in sites]
+        replacements = tuple(
+            _replacement(place, site, Candidate(Kind.EQUAL_API, template, recipe.why))
+            for (place, site), template in zip(sites, templates, strict=True)
+            if template is not None
+        )
+        if len(replacements) == len(sites) and all(_sound(one.path.read_bytes(), one.edit) for one in replacements):
             yield replacements
 
 
