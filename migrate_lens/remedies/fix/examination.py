@@ -61,12 +61,31 @@ def train(space):
     return leaves
 
 
+def vary(space, how):
+    """Each input as another one: of another dtype, twice as long, of equal elements, on another device."""
+    for name, value in list(space.items()):
+        if isinstance(value, torch.Tensor):
+            space[name] = varied(value.detach(), how)
+            if value.requires_grad:
+                space[name].requires_grad = True
+
+
+def varied(value, how):
+    if how == "dtype" and value.dtype in FLOATS:
+        return value.to(torch.float32 if value.dtype == torch.float64 else torch.float64)
+    if how == "size" and value.dim():
+        return torch.cat([value, value])
+    if how == "ties" and value.dtype in FLOATS:
+        return torch.ones_like(value)
+    return value.to("meta") if how == "device" else value
+
+
 def gradients(results, leaves):
     """What reaches the leaves from a loss that has a gradient behind a softmax too; a pass that was made is kept."""
     results = [t for t in results if t.requires_grad and t.dtype in FLOATS]
     if results and all(leaf.grad is None for leaf in leaves):
         sum((t.to(torch.float32) * t.to(torch.float32) * t.to(torch.float32)).sum() for t in results).backward()
-    return [leaf.grad for leaf in leaves]
+    return [None if leaf.grad is None else leaf.grad.detach() for leaf in leaves]
 
 
 def memory(inputs, results):
@@ -121,6 +140,16 @@ def trained(space, value):
 _LOOK = ('_look = {"__name__": __name__}', f"exec({_HELPERS!r}, _look)")
 
 
+class Varied(StrEnum):
+    """In what the inputs of a call are others than those that were recorded."""
+
+    NOTHING = ""
+    DTYPE = "dtype"
+    SIZE = "size"
+    TIES = "ties"
+    DEVICE = "device"
+
+
 class Aspect(StrEnum):
     """What is looked at after a call, in the order of the examination; as reports say it."""
 
@@ -138,19 +167,21 @@ class Aspect(StrEnum):
 _ASPECTS = tuple(Aspect)
 
 
-def of_call(text: Text, target: str, *, trained: bool) -> str:
+def of_call(text: Text, target: str, *, trained: bool, varied: Varied = Varied.NOTHING) -> str:
     """A program that ends in a call, with an examination of all that the call did.
 
     Args:
         text: the program; its last line is the call.
         target: the name that the result has; empty where it has none.
         trained: make each input that floats can be require a gradient.
+        varied: give it other inputs.
     """
     *setup, call = text.lines
     leaves = '_look["train"](globals())' if trained else "[]"
     lines = (
         *setup,
         *_LOOK,
+        *([f'_look["vary"](globals(), {str(varied)!r})'] if varied else []),
         f"_leaves = {leaves}",
         '_before = {n: v for n, v in globals().items() if n[:1] != "_"}',
         call,

@@ -196,7 +196,7 @@ class _Search:
                         continue
                     if candidate not in known:
                         known.append(candidate)
-                    return tried.made
+                    return replace(tried.made, held=trial.held)
         reason = f"line {event.place.line}: nothing that was tried does all that torch does, on both sides"
         return NoReplacement(reason, in_vain=True)
 

@@ -324,7 +324,7 @@ def result_cast(call: Troubled) -> Iterator[Candidate]:
     if call.site.form is Form.OPERATOR:
         plain = f"({plain})"
     if tag(want) == TENSOR:
-        yield from _tensor_cast(plain, want, reshaped=call.symptom is Symptom.SHAPE)
+        yield from _tensor_cast(call, plain)
     elif type(want) in (bool, int, float, str):
         name = type(want).__name__
         yield Candidate(Kind.CAST, f"{name}({plain})", f"torch gives a Python {name}")
@@ -334,12 +334,28 @@ def result_cast(call: Troubled) -> Iterator[Candidate]:
         yield Candidate(Kind.CAST, f"list({plain})", "torch gives a list")
 
 
-def _tensor_cast(plain: str, want: Encoded, *, reshaped: bool) -> Iterator[Candidate]:
-    tensor = tensor_of(want)
-    yield Candidate(Kind.CAST, f"{plain}.to(torch.{tensor.dtype})", "only the dtype of the result differs")
-    if tensor.shape and reshaped:
+def _tensor_cast(call: Troubled, plain: str) -> Iterator[Candidate]:
+    tensor = tensor_of(call.want)
+    for dtype in _dtypes(call, tensor.dtype):
+        yield Candidate(Kind.CAST, f"{plain}.to({dtype})", "only the dtype of the result differs")
+    if tensor.shape and call.symptom is Symptom.SHAPE:
+        like = (n for n, value in enumerate(call.values) if tag(value) == TENSOR and _shape(value) == tensor.shape)
+        for number in like:
+            text = f"{plain}.reshape({{{number}}}.shape)"
+            yield Candidate(Kind.CAST, text, "only the shape of the result differs")
         text = f"{plain}.reshape({', '.join(map(str, tensor.shape))})"
         yield Candidate(Kind.CAST, text, "only the shape of the result differs")
+
+
+def _shape(value: Encoded) -> tuple[int, ...]:
+    return tensor_of(value).shape
+
+
+def _dtypes(call: Troubled, dtype: str, beside: Sequence[int] = ()) -> list[str]:
+    """How a dtype is said: as that of an operand that has it, then by its name, which no other input would follow."""
+    known = enumerate(call.values)
+    same = [n for n, v in known if n not in beside and tag(v) == TENSOR and tensor_of(v).dtype == dtype]
+    return [*(f"{{{number}}}.dtype" for number in same[:1]), f"torch.{dtype}"]
 
 
 def operand_cast(call: Troubled) -> Iterator[Candidate]:
@@ -352,7 +368,7 @@ def operand_cast(call: Troubled) -> Iterator[Candidate]:
     for dtype in wanted:
         for operands in (*([number] for number in dtypes), list(dtypes)):
             if operands and all(dtypes[number] != dtype for number in operands):
-                yield _operands_cast(call.site, operands, dtype)
+                yield from (_operands_cast(call.site, operands, said) for said in _dtypes(call, dtype, operands))
     yield from _lists_cast(call)
 
 
@@ -360,9 +376,10 @@ _PROMOTES = "torch promotes the operands itself"
 
 
 def _operands_cast(site: Site, operands: Sequence[int], dtype: str) -> Candidate:
+    """The call with some operands in a dtype, which is an expression."""
     slots = _slots(site)
     for number in operands:
-        slots[number] = f"{{{number}}}.to(torch.{dtype})"
+        slots[number] = f"{{{number}}}.to({dtype})"
     if site.form is Form.INPLACE:
         return Candidate(Kind.CAST, f"{slots[0]} {site.name} {slots[1]}", _PROMOTES)
     return Candidate(Kind.CAST, again(site, slots=slots), _PROMOTES)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 from migrate_lens.model.report import Gap, Symptom
 from migrate_lens.model.value import Encoded
@@ -19,7 +21,7 @@ from migrate_lens.programs.large import plain_large
 from migrate_lens.programs.literals import Unwritable
 from migrate_lens.programs.synthesis import differentiated, drafts, shared
 from migrate_lens.remedies.fix import examination
-from migrate_lens.remedies.fix.examination import agrees
+from migrate_lens.remedies.fix.examination import Varied, agrees
 from migrate_lens.remedies.fix.positions import Moved, is_named_so, moved, other_values
 from migrate_lens.remedies.fix.slots import Edit, Site, apply, fill
 from migrate_lens.remedies.fix.strategies import Candidate
@@ -27,15 +29,35 @@ from migrate_lens.remedies.lab import Lab
 from migrate_lens.remedies.reproduce.outcomes import shows, sign
 from migrate_lens.remedies.reproduce.reproduce import Occurrence
 
+_VARIED = (Varied.DTYPE, Varied.SIZE, Varied.TIES, Varied.DEVICE)
+
+
+class Held(StrEnum):
+    """By what a replacement is known to do what torch does."""
+
+    CALL = "call"
+    PROGRAM = "program"
+    LIBRARY = "library"
+    IMPORT = "import"
+
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """A replacement at one site: the file, the edit, what it is, and where it stands."""
+    """A replacement at one site.
+
+    Attributes:
+        path: the file.
+        edit: the edit.
+        candidate: what it is.
+        line: where it stands.
+        held: by what it is known to do what torch does.
+    """
 
     path: Path
     edit: Edit
     candidate: Candidate
     line: int
+    held: Held = Held.LIBRARY
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +100,7 @@ class OfProgram:
     data: bytes
     want: Encoded
     before: tuple[Replacement, ...] = ()
+    held: ClassVar[Held] = Held.PROGRAM
 
     def holds(self, tried: Tried, lab: Lab) -> bool:
         """Whether the program gives torch's result and gradients on both sides, and not without the replacement."""
@@ -118,6 +141,7 @@ class OfCall:
     draft: Draft
     number: int
     want: Encoded
+    held: ClassVar[Held] = Held.CALL
 
     def holds(self, tried: Tried, lab: Lab) -> bool:
         """Whether a replacement does on both sides all that torch's call does."""
@@ -126,7 +150,7 @@ class OfCall:
             return False
         if not all(self._does_the_same(changed, lab, trained=trained) for trained in (False, True)):
             return False
-        return self._stands(tried, changed, lab)
+        return self._stands(tried, changed, lab) and all(self._is_general(changed, lab, varied) for varied in _VARIED)
 
     def _does_the_same(self, changed: Draft, lab: Lab, *, trained: bool) -> bool:
         """Whether all that can be seen after the call is torch's; as recorded, or with inputs that are trained."""
@@ -141,11 +165,20 @@ class OfCall:
         on_torch = examination.unlike(seen, trial.torch.ending.value, own=True)
         return on_torch is None and examination.unlike(seen, trial.paddle.ending.value, own=False) is None
 
-    def _examined(self, draft: Draft, *, trained: bool) -> str:
+    def _is_general(self, changed: Draft, lab: Lab, varied: Varied) -> bool:
+        """Whether it changes nothing under torch for other inputs either: no dtype or size of one run is frozen."""
+        want = lab.torch(self._examined(self.draft, trained=True, varied=varied))
+        if not want.finished:
+            return True
+        got = lab.torch(self._examined(changed, trained=True, varied=varied))
+        return got.finished and examination.unlike(want.ending.value, got.ending.value, own=True) is None
+
+    def _examined(self, draft: Draft, *, trained: bool, varied: Varied = Varied.NOTHING) -> str:
         """The draft up to its call, with the examination."""
         steps = draft.steps[: self.number + 1]
         target = self.draft.steps[self.number].target
-        return examination.of_call(write(replace(draft, steps=steps, results=())), target, trained=trained)
+        text = write(replace(draft, steps=steps, results=()))
+        return examination.of_call(text, target, trained=trained, varied=varied)
 
     def _stands(self, tried: Tried, changed: Draft, lab: Lab) -> bool:
         """Whether what lost its keyword lands on the parameter that torch means."""
