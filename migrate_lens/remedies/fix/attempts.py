@@ -139,8 +139,9 @@ class Attempts:
     def _serves(self, gap: Gap, replacements: tuple[Replacement, ...], gaps: Sequence[Gap]) -> bool:
         """Whether a copy with some replacements, and with those of the gaps before, gets past a gap."""
         made = {**self._workarounds.made, gap.id: replacements}
+        others = [other for other in gaps if other.id in self._workarounds.made and other.id != gap.id]
         files = self._workarounds.changed([other for other in gaps if other.id in made], made).new
-        return self._stage.serves(files, gap.api)
+        return self._stage.serves(files, self._workarounds.changed(others).new, gap.api)
 
 
 def why_refused(gap: Gap) -> str:
