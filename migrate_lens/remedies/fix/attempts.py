@@ -62,7 +62,6 @@ class Attempts:
         self._workarounds = workarounds
         self._entry = Entry(diagnosis, lab, records, stage)
         self._root = diagnosis.library.root
-        self.seen_in_whole: set[str] = set()
 
     def make(self, gap: Gap, gaps: Sequence[Gap]) -> Attempt:
         """Make the workaround of a gap.
@@ -132,7 +131,6 @@ class Attempts:
         """What a recipe suggests, where the call alone does not show the gap and the whole library does."""
         for replacements in islice(proposals(gap, self._records), _PROPOSALS):
             if self._serves(gap, replacements, gaps):
-                self.seen_in_whole.add(gap.id)
                 return replacements
         return None
 

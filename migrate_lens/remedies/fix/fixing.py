@@ -22,7 +22,7 @@ from migrate_lens.remedies.fix.candidates import candidates
 from migrate_lens.remedies.fix.recipes import answering, filled
 from migrate_lens.remedies.fix.slots import Edit, Site, edit, site_of, span
 from migrate_lens.remedies.fix.strategies import Candidate, Kind, Missing, Troubled
-from migrate_lens.remedies.fix.trials import OfCall, OfProgram, Replacement, Tried, bases
+from migrate_lens.remedies.fix.trials import Held, OfCall, OfProgram, Replacement, Tried, bases
 from migrate_lens.remedies.fix.ways import Layout, Ways, layout, repeats_a_guard
 from migrate_lens.remedies.lab import Lab
 from migrate_lens.remedies.reproduce.reproduce import Occurrence, occurrences, stands_at
@@ -256,7 +256,7 @@ def _gated_setting(place: Place, target: ast.Attribute, missing: Missing) -> Rep
     gate = f'if hasattr({missing.owner}, "{missing.name}"): '
     why = "a setting of the runtime; the gate opens by itself when the name is there"
     made = Edit(start, end, gate + data[start:end].decode())
-    return Replacement(path, made, Candidate(Kind.FEATURE_GATE, gate, why), place.line)
+    return Replacement(path, made, Candidate(Kind.FEATURE_GATE, gate, why), place.line, Held.IMPORT)
 
 
 def _stands_at(node: ast.expr, place: Place) -> bool:
@@ -271,7 +271,8 @@ def _import(occurrence: Occurrence, lab: Lab) -> Replacement | NoReplacement:
     data = path.read_bytes()
     whole = OfProgram(data, ending.value) if event.place.module == "__main__" and ending.has_value else None
     for made, candidate in importing.edits(event, node_at(event.place), data, lab):
-        replacement = Replacement(path, made, candidate, event.place.line)
+        held = Held.IMPORT if whole is None else whole.held
+        replacement = Replacement(path, made, candidate, event.place.line, held)
         if _sound(data, made) and (whole is None or whole.runs(replacement, lab)):
             return replacement
     return NoReplacement(f"line {event.place.line}: no public module that both sides have holds this name")

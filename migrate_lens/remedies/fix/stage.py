@@ -42,6 +42,9 @@ class Stage:
         lab: where probes are run.
         records: what torch did, one for each probe.
         progress: tells a waiting person what is being done.
+
+    Attributes:
+        is_trained: whether a backward pass was made through a probe, so that gradients were held against torch's.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class Stage:
         self._progress = progress
         self._root = diagnosis.library.root
         self._targets: dict[Runtime, tuple[Path, ...]] = {}
+        self.is_trained = False
         self._endings: dict[str, tuple[Ending, bool]] = {}
         self._built_of: dict[str, bytes] | None = None
         self._build_said = ""
@@ -107,6 +111,7 @@ class Stage:
             setting, copy = self.copied({}, probe, backward=True)
             ending = self._lab.run(setting, Runtime.TORCH, copy).trace.ending
             known = (ending, True) if ending.how is record.trace.ending.how else (record.trace.ending, False)
+            self.is_trained = self.is_trained or disagreement(record.trace.ending, known[0]) is not None
             self._endings[probe.trace] = known
         return known
 

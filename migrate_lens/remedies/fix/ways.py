@@ -11,6 +11,7 @@ from typing import TypeVar
 from migrate_lens.model.value import NAMED_TUPLE, Encoded, NamedTupleValue, tag
 from migrate_lens.programs.sources import Module
 from migrate_lens.remedies.fix.slots import Edit, Form, Site, span
+from migrate_lens.remedies.fix.strategies import Missing
 
 Layout = tuple[Form, tuple[str, ...]]
 _CATCHING = frozenset(("AttributeError", "ImportError", "ModuleNotFoundError", "Exception", "BaseException"))
@@ -68,7 +69,13 @@ def ancestors(tree: ast.Module, node: ast.AST) -> Iterator[ast.AST]:
 def repeats_a_guard(template: str, ways: Ways) -> bool:
     """Whether a replacement asks what the program has already asked, where the call stands."""
     asked = _asked(ast.parse(_with_names(template))) if "hasattr(" in template else set()
-    return bool(asked) and asked <= guards(ways.parsed, ways.site.node)
+    known = guards(ways.parsed, ways.site.node)
+    return bool(asked) and (asked <= known or is_caught(ways.parsed, ways.site.node))
+
+
+def is_guarded(parsed: Module, node: ast.AST, missing: Missing) -> bool:
+    """Whether the program has asked for a name, or catches that it is not there, where a node stands."""
+    return (missing.owner, missing.name) in guards(parsed, node) or is_caught(parsed, node)
 
 
 def _with_names(template: str) -> str:
