@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from migrate_lens.programs.synthesis import ProbeRecord
 from migrate_lens.remedies import kept
 from migrate_lens.remedies.bench_lab import BenchLab
 from migrate_lens.remedies.fix import bridges
-from migrate_lens.remedies.fix.branches import gates
+from migrate_lens.remedies.fix.branches import gates, when_closed
 from migrate_lens.remedies.fix.entries import BUILD, Entry
 from migrate_lens.remedies.fix.fixing import NoReplacement, find, missing_part, proposals
 from migrate_lens.remedies.fix.shim_module import shim_module
@@ -123,7 +123,7 @@ class Attempts:
         for depth in range(max(map(len, choices))):
             at_depth = (ways[min(depth, len(ways) - 1)] for ways in choices)
             replacements = tuple(dict.fromkeys(at_depth))
-            if self._serves(gap, replacements, gaps):
+            if self._serves(gap, replacements, gaps) and self._is_alike_when_closed(gap, replacements, gaps):
                 return replacements
         return None
 
@@ -133,6 +133,12 @@ class Attempts:
             if self._serves(gap, replacements, gaps):
                 return replacements
         return None
+
+    def _is_alike_when_closed(self, gap: Gap, gates: tuple[Replacement, ...], gaps: Sequence[Gap]) -> bool:
+        """Whether the library's other branch does under torch all that the one with the name does."""
+        closed = tuple(replace(one, edit=when_closed(one)) for one in gates)
+        made = {**self._workarounds.made, gap.id: closed}
+        return self._stage.is_alike_on_torch(self._workarounds.changed(gaps, made).new)
 
     def _serves(self, gap: Gap, replacements: tuple[Replacement, ...], gaps: Sequence[Gap]) -> bool:
         """Whether a copy with some replacements, and with those of the gaps before, gets past a gap."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Set
+from dataclasses import replace
 from pathlib import Path
 
 from migrate_lens.programs.sources import of_tree
@@ -43,6 +44,11 @@ def gates(path: Path, line: int, missing: Missing) -> Iterator[Replacement]:
     for choice, taken in reversed(list(_choices(tree, named))):
         made = _gated(data, choice.test, there, taken)
         yield Replacement(path, made, Candidate(Kind.FEATURE_GATE, there, _WHY), choice.test.lineno)
+
+
+def when_closed(gate: Replacement) -> Edit:
+    """The edit of a gate as it is where the name is missing, for a trial where it is there."""
+    return replace(gate.edit, text=gate.edit.text.replace(gate.candidate.template, "False"))
 
 
 def _named(tree: ast.Module, name: str, line: int) -> set[ast.AST]:

@@ -73,6 +73,8 @@ def vary(space, how):
 def varied(value, how):
     if how == "dtype" and value.dtype in FLOATS:
         return value.to(torch.float32 if value.dtype == torch.float64 else torch.float64)
+    if how == "half" and value.dtype in FLOATS:
+        return value.to(torch.bfloat16)
     if how == "size" and value.dim():
         return torch.cat([value, value])
     if how == "ties" and value.dtype in FLOATS:
@@ -136,6 +138,13 @@ def trained(space, value):
     leaves = [leaf for n in sorted(space) if n != "result" for leaf in leaves_in(space[n])]
     results = list(tensors_in(value))
     return [[t.requires_grad for t in results], tried(gradients, results, leaves)]
+
+
+def whole(space):
+    value = space.get("result")
+    inputs = [t for n in sorted(space) if n != "result" and n[:1] != "_" for t in tensors_in(space[n])]
+    results = list(tensors_in(value))
+    return [copies(results), copies(inputs), trained(space, value), tried(memory, inputs, results), around()]
 '''
 _LOOK = ('_look = {"__name__": __name__}', f"exec({_HELPERS!r}, _look)")
 
@@ -145,6 +154,7 @@ class Varied(StrEnum):
 
     NOTHING = ""
     DTYPE = "dtype"
+    HALF = "half"
     SIZE = "size"
     TIES = "ties"
     DEVICE = "device"
@@ -194,6 +204,12 @@ def of_program(source: str) -> str:
     """A program that assigns a result, with that and the gradients of its parameters and inputs as its result."""
     tail = (*_LOOK, 'result = [result, _look["trained"](globals(), result)]')
     return "\n".join((source.rstrip("\n"), *tail)) + "\n"
+
+
+def of_script(source: bytes) -> bytes:
+    """A program with all that can be seen at its end as its result, for a trial on torch alone."""
+    tail = "\n".join((*_LOOK, 'result = _look["whole"](globals())'))
+    return source.rstrip(b"\n") + b"\n" + tail.encode() + b"\n"
 
 
 def unlike(want: Encoded, got: Encoded, *, own: bool) -> Aspect | None:

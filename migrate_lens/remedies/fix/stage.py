@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from migrate_lens.compare.divergences import GRADIENT, Divergence, divergences
@@ -15,7 +16,7 @@ from migrate_lens.model.errors import LensError, UsageError
 from migrate_lens.model.progress import Progress
 from migrate_lens.model.report import Key, Library, Probe, ProbeKind, Runtime
 from migrate_lens.model.trace import Ending, Finished
-from migrate_lens.model.value import DICT, TUPLE, Difference, difference, tag
+from migrate_lens.model.value import DICT, TUPLE, Difference, Encoded, difference, tag
 from migrate_lens.native.build import build_library
 from migrate_lens.native.shelf import Shelf
 from migrate_lens.programs.synthesis import ProbeRecord
@@ -23,6 +24,7 @@ from migrate_lens.programs.values import items_of
 from migrate_lens.protocol.journal import BACKWARD_PASS
 from migrate_lens.remedies import kept
 from migrate_lens.remedies.bench_lab import BenchLab
+from migrate_lens.remedies.fix.examination import alike, of_script
 from migrate_lens.runs.bench import Setting
 from migrate_lens.state import cache_folder
 
@@ -65,6 +67,8 @@ class Stage:
         """Run the probes in a copy that has the patches; empty, or what still fails."""
         self._progress("running the stage again in a copy with the patches")
         failure = self._builds(files) if self._diagnosis.native else ""
+        if not failure and not self.is_alike_on_torch(files):
+            failure = "under torch the library leaves something else behind with it"
         for probe, record in self._probes():
             failure = failure or self._lab_runs(files, probe, record)
         return failure
@@ -87,6 +91,35 @@ class Stage:
                 return False
             shown = shown or before is None or bool(_at(before, api))
         return shown
+
+    def is_alike_on_torch(self, files: Mapping[str, bytes]) -> bool:
+        """Whether the programs leave behind under torch, with changed files, all that they leave without them.
+
+        Values, what the inputs hold, gradients, and which memory is shared.
+        """
+        return all(self._leaves_the_same(files, probe) for probe in self._diagnosis.probes)
+
+    def _leaves_the_same(self, files: Mapping[str, bytes], probe: kept.KeptProbe) -> bool:
+        """Whether one program does; one that is not alike when it runs again cannot tell."""
+        want, got = (self._left_behind(changed, probe) for changed in ({}, files))
+        if want is None or (got is not None and alike(want, got)):
+            return True
+        again = self._left_behind({}, probe)
+        return again is None or not alike(want, again)
+
+    def _left_behind(self, files: Mapping[str, bytes], probe: kept.KeptProbe) -> Encoded:
+        """All that can be seen under torch at a program's end; None where it is no script, or does not get there."""
+        setting, copy = self.copied(files, probe)
+        if copy.path is None or copy.kind is not ProbeKind.SCRIPT:
+            return None
+        if not copy.path.is_relative_to(setting.library.root):
+            copy = replace(copy, path=self._lab.fresh() / copy.path.name)
+        assert copy.path is not None
+        source = copy.path if copy.path.exists() else probe.path
+        assert source is not None
+        copy.path.write_bytes(of_script(source.read_bytes()))
+        ending = self._lab.run(setting, Runtime.TORCH, copy).trace.ending
+        return ending.value if isinstance(ending, Finished) and ending.has_value else None
 
     def _healed(
         self, files: Mapping[str, bytes], probe: kept.KeptProbe, record: ProbeRecord, api: str

@@ -29,7 +29,7 @@ from migrate_lens.remedies.lab import Lab
 from migrate_lens.remedies.reproduce.outcomes import shows, sign
 from migrate_lens.remedies.reproduce.reproduce import Occurrence
 
-_VARIED = (Varied.DTYPE, Varied.SIZE, Varied.TIES, Varied.DEVICE)
+_VARIED = (Varied.DTYPE, Varied.HALF, Varied.SIZE, Varied.TIES, Varied.DEVICE)
 
 
 class Held(StrEnum):
