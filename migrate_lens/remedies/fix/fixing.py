@@ -22,7 +22,7 @@ from migrate_lens.remedies.fix.candidates import candidates
 from migrate_lens.remedies.fix.recipes import answering, filled
 from migrate_lens.remedies.fix.slots import Edit, Site, edit, site_of, span
 from migrate_lens.remedies.fix.strategies import Candidate, Kind, Missing, Troubled
-from migrate_lens.remedies.fix.trials import Held, OfCall, OfProgram, Replacement, Tried, bases
+from migrate_lens.remedies.fix.trials import Held, OfCall, OfProgram, Replacement, Tried, Verdict, bases, by_itself
 from migrate_lens.remedies.fix.ways import Layout, Ways, layout, repeats_a_guard
 from migrate_lens.remedies.lab import Lab
 from migrate_lens.remedies.reproduce.reproduce import Occurrence, occurrences, stands_at
@@ -189,14 +189,18 @@ class _Search:
         data = Path(event.place.path).read_bytes()
         ways = Ways(parsed, site, event.value)
         known = self.known.setdefault(layout(site), [])
+        others: set[Candidate] = set()
         for trial in self._trials(occurrence, data):
             for candidate in self._first(candidates(call), known):
+                if candidate in others:
+                    continue
                 for tried in self._edits(event.place, data, candidate, ways):
-                    if not trial.holds(tried, self.lab):
-                        continue
-                    if candidate not in known:
-                        known.append(candidate)
-                    return replace(tried.made, held=trial.held)
+                    verdict = trial.judge(tried, self.lab)
+                    if verdict is Verdict.HOLDS:
+                        known += [candidate] if candidate not in known else []
+                        return replace(tried.made, held=trial.held)
+                    if verdict is Verdict.OTHER:
+                        others.add(candidate)
         reason = f"line {event.place.line}: nothing that was tried does all that torch does, on both sides"
         return NoReplacement(reason, in_vain=True)
 
@@ -219,15 +223,17 @@ class _Search:
 
     def _trials(self, occurrence: Occurrence, data: bytes) -> Iterator[OfCall | OfProgram]:
         """How candidates are tried: on the call alone where that shows the gap, then in the whole program."""
+        call = None
         with contextlib.suppress(Unwritable):
             base = next(bases(self.gap, occurrence, self.lab), None)
+            call = base or by_itself(occurrence, self.lab)
             if base is not None:
                 yield base
         ending = occurrence.record.trace.ending
         place = occurrence.event.place
         if place.module == "__main__" and ending.has_value:
             here = tuple(one for one in (*self.before, *self.made) if one.path == Path(place.path))
-            yield OfProgram(data, ending.value, here)
+            yield OfProgram(data, ending.value, here, call)
 
 
 def _in_file(place: Place, data: bytes, site: Site, candidate: Candidate, parsed: Module) -> Replacement | None:

@@ -41,6 +41,14 @@ class Held(StrEnum):
     IMPORT = "import"
 
 
+class Verdict(StrEnum):
+    """What a trial says of a replacement; ``other``: it gives torch's result, and does something else than torch."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    OTHER = "other"
+
+
 @dataclass(frozen=True, slots=True)
 class Replacement:
     """A replacement at one site.
@@ -95,18 +103,27 @@ def _both_agree(program: str, want: Encoded, lab: Lab, *, unnamed: bool = False)
 
 @dataclass(frozen=True, slots=True)
 class OfProgram:
-    """A program that is one file, torch's result of it, and replacements that it has already."""
+    """A program that is one file.
+
+    Attributes:
+        data: its text.
+        want: torch's result of it.
+        before: replacements that it has already.
+        call: the call by itself, which need not show the gap; None where it cannot be made by itself.
+    """
 
     data: bytes
     want: Encoded
     before: tuple[Replacement, ...] = ()
+    call: OfCall | None = None
     held: ClassVar[Held] = Held.PROGRAM
 
-    def holds(self, tried: Tried, lab: Lab) -> bool:
+    def judge(self, tried: Tried, lab: Lab) -> Verdict:
         """Whether the program gives torch's result and gradients on both sides, and not without the replacement."""
-        if self._same(self._with(), self.want, lab):
-            return False  # it would prove nothing of the replacement
-        return self.runs(tried.made, lab)
+        if self._same(self._with(), self.want, lab) or not self.runs(tried.made, lab):
+            return Verdict.FAILS  # what is right without it proves nothing of it
+        changes = self.call is not None and not self.call.changes_nothing(tried, lab)
+        return Verdict.OTHER if changes else Verdict.HOLDS
 
     def runs(self, replacement: Replacement, lab: Lab) -> bool:
         """Whether the program with a replacement gives torch's result and gradients on both sides."""
@@ -143,14 +160,20 @@ class OfCall:
     want: Encoded
     held: ClassVar[Held] = Held.CALL
 
-    def holds(self, tried: Tried, lab: Lab) -> bool:
+    def judge(self, tried: Tried, lab: Lab) -> Verdict:
         """Whether a replacement does on both sides all that torch's call does."""
         changed = self._with(tried.made.candidate, tried.site)
         if changed is None or not _both_agree(_measured(changed), self.want, lab, unnamed=tried.unnamed):
-            return False
-        if not all(self._does_the_same(changed, lab, trained=trained) for trained in (False, True)):
-            return False
-        return self._stands(tried, changed, lab) and all(self._is_general(changed, lab, varied) for varied in _VARIED)
+            return Verdict.FAILS
+        does = all(self._does_the_same(changed, lab, trained=trained) for trained in (False, True))
+        does = does and self._stands(tried, changed, lab)
+        does = does and all(self._is_general(changed, lab, varied) for varied in _VARIED)
+        return Verdict.HOLDS if does else Verdict.OTHER
+
+    def changes_nothing(self, tried: Tried, lab: Lab) -> bool:
+        """Whether a replacement does under torch what the call does, for these inputs and for others."""
+        changed = self._with(tried.made.candidate, tried.site)
+        return changed is None or all(self._is_general(changed, lab, varied) for varied in Varied)
 
     def _does_the_same(self, changed: Draft, lab: Lab, *, trained: bool) -> bool:
         """Whether all that can be seen after the call is torch's; as recorded, or with inputs that are trained."""
@@ -238,6 +261,18 @@ def bases(gap: Gap, occurrence: Occurrence, lab: Lab) -> Iterator[OfCall]:
                 base = _base(gap, variant, sized.steps[-1], lab)
                 if base is not None:
                     yield base
+
+
+def by_itself(occurrence: Occurrence, lab: Lab) -> OfCall | None:
+    """The first draft of a recorded call that runs under torch, whether it shows a gap or not."""
+    for draft in drafts(occurrence.event, occurrence.record):
+        try:
+            side = lab.torch(_measured(draft))
+        except Unwritable:
+            continue
+        if side.finished:
+            return OfCall(draft, len(draft.steps) - 1, side.ending.value)
+    return None
 
 
 def _base(gap: Gap, draft: Draft, call: Step, lab: Lab) -> OfCall | None:

@@ -15,7 +15,7 @@ from migrate_lens.remedies.bench_lab import BenchLab
 from migrate_lens.remedies.fix.fixing import NoReplacement, find
 from migrate_lens.remedies.fix.slots import Edit, apply, site_of
 from migrate_lens.remedies.fix.strategies import Candidate, Kind
-from migrate_lens.remedies.fix.trials import Replacement, Tried, bases
+from migrate_lens.remedies.fix.trials import Replacement, Tried, Verdict, bases
 from migrate_lens.remedies.reproduce.reproduce import occurrences
 
 __all__ = ["opened_lab"]
@@ -40,7 +40,7 @@ class Room:
         base = next(bases(gap, occurrence, self.bench))
         assert site is not None
         made = Replacement(Path("p.py"), Edit(0, 0, ""), Candidate(Kind.EQUAL_API, template, "planted"), 1)
-        return base.holds(Tried(made, site), self.bench)
+        return base.judge(Tried(made, site), self.bench) is Verdict.HOLDS
 
     def fixed(self, program: str) -> str:
         """The last line of a program with the workarounds that are found; why there are none where there are none."""
