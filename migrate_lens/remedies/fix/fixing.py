@@ -16,9 +16,9 @@ from migrate_lens.model.value import OBJECT, Encoded
 from migrate_lens.programs.literals import Unwritable
 from migrate_lens.programs.sources import Module, module, node_at, unchanged
 from migrate_lens.programs.synthesis import ProbeRecord, arguments
-from migrate_lens.programs.values import items_of
 from migrate_lens.remedies.fix import importing
 from migrate_lens.remedies.fix.candidates import candidates
+from migrate_lens.remedies.fix.defaults import defaults_of
 from migrate_lens.remedies.fix.recipes import answering, filled
 from migrate_lens.remedies.fix.slots import Edit, Site, edit, site_of, span
 from migrate_lens.remedies.fix.strategies import Candidate, Kind, Missing, Troubled
@@ -113,22 +113,6 @@ def missing_part(gap: Gap, lab: Lab) -> Missing | None:
     if not isinstance(index, int) or index < 0:
         return None
     return Missing(".".join(parts[: index + 1]), parts[index + 1])
-
-
-def defaults_of(api: str, lab: Lab) -> Mapping[str, str]:
-    """The defaults of a function's parameters, as they are written; none where torch does not tell them."""
-    if not api.startswith("torch.") or api.startswith("torch.Tensor."):
-        return {}
-    program = (
-        f"import inspect\nimport {api.rpartition('.')[0]}\ntry:\n"
-        f"    parameters = inspect.signature({api}).parameters.values()\n"
-        "except (TypeError, ValueError):\n    parameters = ()\n"
-        "plain = (bool, int, float, str, type(None))\n"
-        "result = [(p.name, repr(p.default)) for p in parameters if isinstance(p.default, plain)]\n"
-    )
-    side = lab.torch(program)
-    pairs = [tuple(items_of(pair)) for pair in items_of(side.ending.value)] if side.finished else []
-    return {name: default for name, default in pairs if not name.startswith("_")}
 
 
 @dataclass(slots=True)

@@ -11,7 +11,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from migrate_lens.model.value import DTYPE, Encoded, tag
+import numpy as np
+
+from migrate_lens.model.value import DTYPE, TENSOR, Encoded, tag
+from migrate_lens.programs.values import InputTensor, tensor_of
 from migrate_lens.remedies.fix.slots import Site
 from migrate_lens.remedies.lab import Lab
 
@@ -26,6 +29,7 @@ _SAME = (
     frozenset(("p", "ord")),
 )
 _MARK = "slot_"
+_NUMBERS = ("float32", "float64", "int64", "int32")
 _DTYPES = ("float64", "float32", "int64")
 
 
@@ -101,5 +105,16 @@ def other_values(value: Encoded) -> Iterator[Encoded]:
         yield from (value - 1, value + 1, 0, 2)
     elif isinstance(value, float):
         yield from (value + 0.5, value * 2 + 1)
+    elif tag(value) == TENSOR:
+        yield from _other_tensors(tensor_of(value))
     elif tag(value) == DTYPE:
         yield from ((DTYPE, name) for name in _DTYPES if name != value[1])
+
+
+def _other_tensors(value: InputTensor) -> Iterator[Encoded]:
+    """A tensor of other elements, and one of the same in another order; indices may not allow the first."""
+    if value.dtype not in _NUMBERS or not isinstance(value.data, bytes):
+        return
+    elements = np.frombuffer(value.data, value.dtype)
+    yield value._replace(data=(elements * 2 + 1).astype(value.dtype).tobytes())
+    yield value._replace(data=elements[::-1].tobytes())

@@ -91,6 +91,10 @@ def test_what_does_something_else_is_refused(room: Room, call: str, wrong: str, 
     ("torch.norm(x, dim=(0, 1))", "result = torch.linalg.vector_norm(x, 2, (0, 1), False)"),
     ("torch.std(x, dim=0)", "result = torch.std(x, 0)"),
     ("torch.detach(x)", "result = x.detach()"),
+    ("F.avg_pool2d(x[None, None], 2, padding=[1, 0])",
+     "result = (lambda v2: torch.nn.functional.avg_pool2d(torch.nn.functional.pad(x[None, None], "
+     "(v2[1], v2[1], v2[0], v2[0])), 2, None, 0, False))([1, 0])"),
+    ("torch.cdist(x1=x, x2=x + 1)", "result = torch.cdist(x, x + 1)"),
 ])  # fmt: skip
 def test_what_needs_a_change_or_two_is_found(room: Room, call: str, line: str) -> None:
     assert room.fixed(f"{_X}result = {call}\n") == line

@@ -12,6 +12,7 @@ from migrate_lens.model.report import BuildEntry, BuildKind, Library
 from migrate_lens.model.trace import Finished, Place, PlaceKind, Trace
 from migrate_lens.programs.sources import of_tree
 from migrate_lens.remedies.fix.branches import gates
+from migrate_lens.remedies.fix.defaults import defaults_of
 from migrate_lens.remedies.fix.positions import Moved, is_named_so, moved
 from migrate_lens.remedies.fix.slots import Edit, Form, Site
 from migrate_lens.remedies.fix.strategies import Missing
@@ -113,3 +114,18 @@ def test_a_place_of_a_library_that_was_built_is_in_its_tree(tmp_path: Path) -> N
     paths = [place.path for place in at_home(trace, library).places]
     assert paths[:3] == [str(tmp_path / name) for name in ("lib/__init__.py", "lib/one.py", "lib/sub/__init__.py")]
     assert paths[3:] == [place.path for place in gone[3:]]
+
+
+# -- defaults ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("said", "defaults"), [
+    ("(input, dim: int | None = None, _stacklevel: int = 3, eps: float = 1e-05) -> torch.Tensor",
+     {"dim": "None", "eps": "1e-05"}),
+    ("std(dim=None, *, correction=1, keepdim=False) -> Tensor",
+     {"dim": "None", "correction": "1", "keepdim": "False"}),
+    ("Returns the norm of a tensor.", {}), ("", {}), ("f(input, other=torch.strided)", {}), ("f(a, (b, c)) -> x", {}),
+])  # fmt: skip
+def test_defaults_are_read_from_a_signature_or_the_documentation(said: str, defaults: dict[str, str]) -> None:
+    lab = FakeLab(lambda source: Trial(finished(said), raised("TypeError")))
+    assert defaults_of("torch.nn.functional.f", lab) == defaults
