@@ -26,17 +26,19 @@ from migrate_lens.diagnosis.investigate import baseline, investigate
 from migrate_lens.diagnosis.subject import Subject
 from migrate_lens.discovery.discover import discover
 from migrate_lens.model.report import Gap, Outcome, Runtime, Stage
-from migrate_lens.programs.synthesis import Recording, recording
+from migrate_lens.programs.synthesis import ProbeRecord, probe_record
 from migrate_lens.remedies.bench_lab import BenchLab
-from migrate_lens.remedies.fix.fixing import NoReplacement, Replacement, agrees, find
+from migrate_lens.remedies.fix.examination import agrees
+from migrate_lens.remedies.fix.fixing import NoReplacement, find
 from migrate_lens.remedies.fix.patches import Comment, patched
+from migrate_lens.remedies.fix.trials import Replacement
 from migrate_lens.remedies.publish.cleanroom import CleanRoom
-from migrate_lens.remedies.reproduce.reproduce import Case, NotReproduced, Reproduced, reproduce
+from migrate_lens.remedies.reproduce.reproduce import NotReproduced, Reproduced, reproduce
 from migrate_lens.runs.bench import Bench, Setting
 from migrate_lens.runs.worker import Worker
 
 
-def diagnose(bench: Bench, path: Path) -> tuple[tuple[Gap, ...], tuple[Recording, ...]]:
+def diagnose(bench: Bench, path: Path) -> tuple[tuple[Gap, ...], tuple[ProbeRecord, ...]]:
     library = discover(path)
     setting = Setting(library, dict.fromkeys(Runtime, ()), (), 60.0)
     probe = library.probes[0]
@@ -47,7 +49,7 @@ def diagnose(bench: Bench, path: Path) -> tuple[tuple[Gap, ...], tuple[Recording
     setting = replace(setting, scope=tuple(sorted(users)))
     subject = Subject(bench, setting, Stage.RUN, probe)
     done = investigate(subject, base, lambda _: None, stop_at_first=False)
-    return classify(done.findings), (recording(base.run.trace),)
+    return classify(done.findings), (probe_record(base.run.trace),)
 
 
 @dataclass(frozen=True)
@@ -65,9 +67,8 @@ def one(bench: Bench, lab: BenchLab, room: CleanRoom, path: Path) -> list[Made]:
     gaps, heard = diagnose(bench, path)
     made = []
     for gap in gaps:
-        case = Case(gap.id, gap.api, str(gap.symptom), gap.sites, gap.actual)
         start, used = time.monotonic(), busy()
-        found = reproduce(case, heard, [path.read_text()], lab)
+        found = reproduce(gap, heard, [path.read_text()], lab)
         holds = False
         if isinstance(found, Reproduced):
             holds = room.verify({"mre.py": found.source}, "mre.py").holds(found.sign.what)
@@ -93,7 +94,7 @@ def fixed(bench: Bench, lab: BenchLab, path: Path) -> tuple[bool, bool, str]:
     said: list[str] = []
     for gap in gaps:
         before = [one for made, _ in groups for one in made]
-        found = find(Case(gap.id, gap.api, str(gap.symptom), gap.sites, gap.actual), heard, lab, before)
+        found = find(gap, heard, lab, before)
         if isinstance(found, NoReplacement):
             said.append(f"{gap.id}: {found.reason}")
         else:

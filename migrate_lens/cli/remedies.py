@@ -78,7 +78,9 @@ def fix(
         entry=entry,
     )
     fixes = command.fix(request, terminal.progress())
-    terminal.show(command.as_json(fixes) if as_json else "".join(command.lines(fixes)) or "No gaps: nothing to fix.\n")
+    terminal.show(
+        command.as_json(fixes) if as_json else "".join(command.lines(fixes, request)) or "No gaps: nothing to fix.\n"
+    )
     offered = all(one.outcome is command.FixOutcome.OFFERED for one in fixes)
     return OK if offered else FOUND
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import shlex
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import assert_never
 
 from migrate_lens.classify.decide import after_trial
+from migrate_lens.config import DEFAULT_STATE
 from migrate_lens.model.errors import StateError, UsageError
 from migrate_lens.model.progress import Progress
 from migrate_lens.model.reading import Json
@@ -24,7 +26,7 @@ from migrate_lens.remedies.fix.entries import BUILD, SCOPE
 from migrate_lens.remedies.fix.fixing import NoReplacement
 from migrate_lens.remedies.fix.stage import Stage
 from migrate_lens.remedies.fix.strategies import Kind
-from migrate_lens.remedies.fix.workarounds import Workarounds, is_scope
+from migrate_lens.remedies.fix.workarounds import Workarounds, is_scope, proof
 
 _PATCHES = "patches"
 
@@ -167,11 +169,11 @@ class _Fixer:
         if failure and one.kind is Kind.CPP_BRIDGE:
             return replace(one, outcome=FixOutcome.NONE, said=f"the bridge was tried: {failure}", kind=None)
         patch = self._workarounds.changed([gap]).patch
-        in_whole = one.gap in self._attempts.seen_in_whole
-        alone = _IN_WHOLE if in_whole else _verified_alone(one.kind)
+        alone = proof(self._workarounds.made[gap.id][0])
         if failure:
-            return replace(one, said=f"verified for the call alone ({alone}); {failure}", patch=patch)
-        said = f"verified: run stage passes, values equal torch ({alone})"
+            return replace(one, said=f"verified by itself ({alone}); {failure}", patch=patch)
+        what = "values and gradients" if self._stage.is_trained else "values"
+        said = f"verified: run stage passes, {what} equal torch ({alone})"
         return replace(one, outcome=FixOutcome.OFFERED, said=said, patch=patch)
 
     # -- the tree ----------------------------------------------------------------------------------------------------
@@ -219,24 +221,6 @@ class _Fixer:
             if (offered or one.in_vain) and gap.ruling is not None:
                 gap = gap.ruled(after_trial(gap.ruling, works=offered))
             yield gap
-
-
-_IN_WHOLE = "past other gaps, the library gets torch's result with it on both sides"
-
-
-def _verified_alone(kind: Kind) -> str:
-    """What was seen of a workaround of a kind before the stage ran again."""
-    match kind:
-        case Kind.FEATURE_GATE | Kind.SHIM_MODULE:
-            return _IN_WHOLE
-        case Kind.SCOPE_LINE | Kind.BUILD_SWITCH:
-            return "with the line alone the program gets to torch on both sides, each in a clean process"
-        case Kind.CPP_BRIDGE:
-            return "it builds on both sides"
-        case Kind.ARGUMENT | Kind.IMPORT | Kind.OPERATOR | Kind.EQUAL_API | Kind.CAST | Kind.SHIM:
-            return "the call gives torch's result on both sides"
-        case _:
-            assert_never(kind)
 
 
 def _someone(root: Path) -> str:
@@ -290,8 +274,8 @@ def _document(one: Fixed) -> Json:
     }
 
 
-def lines(fixes: Sequence[Fixed]) -> Iterator[str]:
-    """What became of each gap, for a person."""
+def lines(fixes: Sequence[Fixed], request: FixRequest) -> Iterator[str]:
+    """What became of each gap, for a person; with ``--apply`` also why nothing was written."""
     for one in fixes:
         applied = ", applied" if one.applied else ""
         where = f" -> {one.file}" if one.file else ""
@@ -299,3 +283,17 @@ def lines(fixes: Sequence[Fixed]) -> Iterator[str]:
         yield f"  {one.said}\n"
         if one.patch and not one.applied:
             yield "\n" + one.patch.encode("utf-8", errors="surrogateescape").decode("utf-8", errors="replace") + "\n"
+    if request.apply and not any(one.applied for one in fixes):
+        yield _nothing_written(fixes, request)
+
+
+def _nothing_written(fixes: Sequence[Fixed], request: FixRequest) -> str:
+    partial = [one for one in fixes if one.outcome is FixOutcome.PARTIAL]
+    if not partial:
+        return "Nothing was written: there is no workaround to write.\n"
+    state = "" if request.state == DEFAULT_STATE else f" --state {shlex.quote(str(request.state))}"
+    return (
+        f"Nothing was written: with {len(partial)} workaround{'s' if len(partial) > 1 else ''} the stage still fails, "
+        "as said above. One that is named is written all the same:\n"
+        f"  migrate-lens fix {shlex.quote(partial[0].gap)} --apply{state}\n"
+    )

@@ -16,6 +16,7 @@ from migrate_lens.diagnosis.subject import Subject
 from migrate_lens.model.report import Key, Library, Outcome, Probe, ProbeKind, Runtime, Stage
 from migrate_lens.programs.synthesis import ProbeRecord, probe_record
 from migrate_lens.remedies import kept
+from migrate_lens.remedies.home import at_home
 from migrate_lens.remedies.lab import Side, Trial
 from migrate_lens.runs.bench import Bench, Healing, Run, RunRequest, Setting
 from migrate_lens.runs.store import load as load_trace
@@ -128,4 +129,5 @@ def laboratory(diagnosis: kept.Diagnosis) -> Iterator[tuple[BenchLab, tuple[Prob
         torch.environment()
         paddle.environment()
         with BenchLab(Bench(torch, paddle, Path(name)), Path(name)) as lab:
-            yield lab, tuple(probe_record(load_trace(path)) for path in diagnosis.traces)
+            traces = (at_home(load_trace(path), diagnosis.library) for path in diagnosis.traces)
+            yield lab, tuple(map(probe_record, traces))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -13,17 +13,12 @@ from migrate_lens.programs.synthesis import ProbeRecord
 from migrate_lens.remedies import kept
 from migrate_lens.remedies.bench_lab import BenchLab
 from migrate_lens.remedies.fix import bridges
-from migrate_lens.remedies.fix.branches import gates
+from migrate_lens.remedies.fix.branches import gates, when_closed
 from migrate_lens.remedies.fix.entries import BUILD, Entry
-from migrate_lens.remedies.fix.fixing import (
-    NoReplacement,
-    Replacement,
-    find,
-    missing_part,
-    proposals,
-)
+from migrate_lens.remedies.fix.fixing import NoReplacement, find, missing_part, proposals
 from migrate_lens.remedies.fix.shim_module import shim_module
 from migrate_lens.remedies.fix.stage import Stage
+from migrate_lens.remedies.fix.trials import Replacement
 from migrate_lens.remedies.fix.workarounds import Workarounds, is_scope
 from migrate_lens.remedies.reproduce.native_reproduce import NATIVE_LAYERS
 from migrate_lens.rulebook.private import private_name
@@ -67,7 +62,6 @@ class Attempts:
         self._workarounds = workarounds
         self._entry = Entry(diagnosis, lab, records, stage)
         self._root = diagnosis.library.root
-        self.seen_in_whole: set[str] = set()
 
     def make(self, gap: Gap, gaps: Sequence[Gap]) -> Attempt:
         """Make the workaround of a gap.
@@ -129,7 +123,7 @@ class Attempts:
         for depth in range(max(map(len, choices))):
             at_depth = (ways[min(depth, len(ways) - 1)] for ways in choices)
             replacements = tuple(dict.fromkeys(at_depth))
-            if self._serves(gap, replacements, gaps):
+            if self._serves(gap, replacements, gaps) and self._is_alike_when_closed(gap, replacements, gaps):
                 return replacements
         return None
 
@@ -137,15 +131,21 @@ class Attempts:
         """What a recipe suggests, where the call alone does not show the gap and the whole library does."""
         for replacements in islice(proposals(gap, self._records), _PROPOSALS):
             if self._serves(gap, replacements, gaps):
-                self.seen_in_whole.add(gap.id)
                 return replacements
         return None
+
+    def _is_alike_when_closed(self, gap: Gap, gates: tuple[Replacement, ...], gaps: Sequence[Gap]) -> bool:
+        """Whether the library's other branch does under torch all that the one with the name does."""
+        closed = tuple(replace(one, edit=when_closed(one)) for one in gates)
+        made = {**self._workarounds.made, gap.id: closed}
+        return self._stage.is_alike_on_torch(self._workarounds.changed(gaps, made).new)
 
     def _serves(self, gap: Gap, replacements: tuple[Replacement, ...], gaps: Sequence[Gap]) -> bool:
         """Whether a copy with some replacements, and with those of the gaps before, gets past a gap."""
         made = {**self._workarounds.made, gap.id: replacements}
+        others = [other for other in gaps if other.id in self._workarounds.made and other.id != gap.id]
         files = self._workarounds.changed([other for other in gaps if other.id in made], made).new
-        return self._stage.serves(files, gap.api)
+        return self._stage.serves(files, self._workarounds.changed(others).new, gap.api)
 
 
 def why_refused(gap: Gap) -> str:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Set
+from dataclasses import replace
 from pathlib import Path
 
 from migrate_lens.programs.sources import of_tree
-from migrate_lens.remedies.fix.fixing import Replacement
 from migrate_lens.remedies.fix.slots import Edit, source_of, span
 from migrate_lens.remedies.fix.strategies import Candidate, Kind, Missing
+from migrate_lens.remedies.fix.trials import Replacement
+from migrate_lens.remedies.fix.ways import is_guarded
 
-_WHY = "the library has a branch for a runtime without it; the gate opens by itself when the name is there"
+_WHY = "the other branch of the library's own choice; the gate opens by itself when the name is there"
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _ATOMS = (ast.Name, ast.Call, ast.Attribute, ast.Compare, ast.Constant, ast.Subscript)
 Choice = ast.If | ast.IfExp
@@ -31,16 +33,22 @@ def gates(path: Path, line: int, missing: Missing) -> Iterator[Replacement]:
     """
     data = path.read_bytes()
     tree = ast.parse(data)
-    local = of_tree(tree).framework
+    parsed = of_tree(tree)
+    local = parsed.framework
     if not local:
         return
     there = f'hasattr({missing.owner.replace("torch", local, 1)}, "{missing.name}")'
     named = _named(tree, missing.name, line)
+    if any(is_guarded(parsed, node, missing) for node in named):
+        return  # it has its gate
     for choice, taken in reversed(list(_choices(tree, named))):
-        if there in source_of(data, choice.test):
-            return  # it has its gate
         made = _gated(data, choice.test, there, taken)
         yield Replacement(path, made, Candidate(Kind.FEATURE_GATE, there, _WHY), choice.test.lineno)
+
+
+def when_closed(gate: Replacement) -> Edit:
+    """The edit of a gate as it is where the name is missing, for a trial where it is there."""
+    return replace(gate.edit, text=gate.edit.text.replace(gate.candidate.template, "False"))
 
 
 def _named(tree: ast.Module, name: str, line: int) -> set[ast.AST]:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import assert_never
 
 from migrate_lens.model.report import Gap
-from migrate_lens.remedies.fix.fixing import NoReplacement, Replacement
+from migrate_lens.remedies.fix.fixing import NoReplacement
 from migrate_lens.remedies.fix.slots import Edit, line_starts
 from migrate_lens.remedies.fix.strategies import Candidate, Kind
+from migrate_lens.remedies.fix.trials import Replacement
 from migrate_lens.rulebook.bridges import AddName, CallSite, Change, Rewrite, ShimHeader, ShimHeaders, bridge_for, load
 
 _INCLUDE = re.compile(rb"^[ \t]*#[ \t]*include\b.*$", re.MULTILINE)

@@ -18,9 +18,10 @@ from migrate_lens.programs.synthesis import ProbeRecord
 from migrate_lens.remedies import kept
 from migrate_lens.remedies.bench_lab import BenchLab
 from migrate_lens.remedies.fix.entry import build_switch, scope_line, switched_on
-from migrate_lens.remedies.fix.fixing import NoReplacement, Replacement
+from migrate_lens.remedies.fix.fixing import NoReplacement
 from migrate_lens.remedies.fix.patches import patched_alone, relative
 from migrate_lens.remedies.fix.stage import Stage
+from migrate_lens.remedies.fix.trials import Replacement
 from migrate_lens.remedies.publish.verify import CleanRun, run_in, without
 from migrate_lens.runs.bench import Run, Setting
 

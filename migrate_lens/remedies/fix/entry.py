@@ -6,9 +6,9 @@ import ast
 from collections.abc import Sequence
 from pathlib import Path
 
-from migrate_lens.remedies.fix.fixing import Replacement
 from migrate_lens.remedies.fix.slots import Edit, first_line, line_starts
 from migrate_lens.remedies.fix.strategies import Candidate, Kind
+from migrate_lens.remedies.fix.trials import Replacement
 from migrate_lens.remedies.port.checking import ENABLERS, called
 
 # Real torch goes on answering where it is installed, and where there is neither the program fails as it did before.

@@ -5,42 +5,31 @@ from __future__ import annotations
 import ast
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
 from migrate_lens.model.report import Gap, Symptom
 from migrate_lens.model.trace import Place
-from migrate_lens.model.value import NAMED_TUPLE, OBJECT, TUPLE, Encoded, difference, tag
-from migrate_lens.programs.drafts import Draft, Step, StepForm, write
-from migrate_lens.programs.large import plain_large
+from migrate_lens.model.value import OBJECT, Encoded
 from migrate_lens.programs.literals import Unwritable
 from migrate_lens.programs.sources import Module, module, node_at, unchanged
-from migrate_lens.programs.synthesis import ProbeRecord, arguments, differentiated, drafts, shared
-from migrate_lens.programs.values import LISTS, items_of
+from migrate_lens.programs.synthesis import ProbeRecord, arguments
 from migrate_lens.remedies.fix import importing
 from migrate_lens.remedies.fix.candidates import candidates
-from migrate_lens.remedies.fix.recipes import by_recipe
-from migrate_lens.remedies.fix.slots import Edit, Site, apply, edit, fill, site_of, span
+from migrate_lens.remedies.fix.defaults import defaults_of
+from migrate_lens.remedies.fix.recipes import answering, filled
+from migrate_lens.remedies.fix.slots import Edit, Site, edit, site_of, span
 from migrate_lens.remedies.fix.strategies import Candidate, Kind, Missing, Troubled
+from migrate_lens.remedies.fix.trials import Held, OfCall, OfProgram, Replacement, Tried, Verdict, bases, by_itself
+from migrate_lens.remedies.fix.ways import Layout, Ways, layout, repeats_a_guard
 from migrate_lens.remedies.lab import Lab
-from migrate_lens.remedies.reproduce.outcomes import shows, sign
 from migrate_lens.remedies.reproduce.reproduce import Occurrence, occurrences, stands_at
 
-_TRIED = 40
+_TRIED = 90
 _SITES = 12
 _OPAQUE: Encoded = (OBJECT, "")
-
-
-@dataclass(frozen=True, slots=True)
-class Replacement:
-    """A replacement at one site: the file, the edit, what it is, and where it stands."""
-
-    path: Path
-    edit: Edit
-    candidate: Candidate
-    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +62,7 @@ def find(
         places = made or places  # it is the class that is missing, not its calls
     if not places:
         return NoReplacement("no recorded call stands at a site of it")
-    search = _Search(gap, lab, tuple(before), missing_part(gap, lab))
+    search = _Search(gap, lab, tuple(before), missing_part(gap, lab), defaults_of(gap.api, lab))
     for place in places:
         replacement = search.at(place)
         if isinstance(replacement, NoReplacement):
@@ -88,10 +77,14 @@ def proposals(gap: Gap, records: Sequence[ProbeRecord]) -> Iterator[tuple[Replac
     sites = [(event.place, site) for event in calls if (site := site_of(event, node_at(event.place))) is not None]
     if not sites or len(sites) != len(calls):
         return
-    _, first = sites[0]
-    for candidate in by_recipe(Troubled(gap.api, gap.symptom, first, _opaque(first), None)):
-        replacements = tuple(_replacement(place, site, candidate) for place, site in sites)
-        if all(_sound(one.path.read_bytes(), one.edit) for one in replacements):
+    for recipe in answering(gap.api, gap.symptom):
+        templates = [filled(recipe, site) for _, site in sites]
+        replacements = tuple(
+            _replacement(place, site, Candidate(Kind.EQUAL_API, template, recipe.why))
+            for (place, site), template in zip(sites, templates, strict=True)
+            if template is not None
+        )
+        if len(replacements) == len(sites) and all(_sound(one.path.read_bytes(), one.edit) for one in replacements):
             yield replacements
 
 
@@ -131,22 +124,22 @@ class _Search:
         lab: where candidates are tried.
         before: replacements of earlier gaps.
         missing: what of its name is not there.
+        defaults: the defaults of torch's own parameters, as they are written.
         made: replacements at the sites so far.
-        known: candidates that worked at one of them.
+        known: candidates that worked at one of them, by how its call is laid out.
     """
 
     gap: Gap
     lab: Lab
     before: tuple[Replacement, ...]
     missing: Missing | None
+    defaults: Mapping[str, str]
     made: list[Replacement] = field(default_factory=list)
-    known: list[Candidate] = field(default_factory=list)
+    known: dict[Layout, list[Candidate]] = field(default_factory=dict)
 
     def keep(self, replacement: Replacement) -> None:
         """Take a replacement that works."""
         self.made.append(replacement)
-        if replacement.candidate not in self.known:
-            self.known.append(replacement.candidate)
 
     def at(self, occurrence: Occurrence) -> Replacement | NoReplacement:
         """A replacement at one site."""
@@ -168,32 +161,63 @@ class _Search:
     def _of_call(self, occurrence: Occurrence, site: Site, parsed: Module) -> Replacement | NoReplacement:
         """The first candidate that gives torch's result, on the call alone or in the whole program."""
         event = occurrence.event
-        call = Troubled(self.gap.api, self.gap.symptom, site, _values(occurrence, site), event.value, self.missing)
+        call = Troubled(
+            self.gap.api,
+            self.gap.symptom,
+            site,
+            _values(occurrence, site),
+            event.value,
+            self.missing,
+            self.defaults,
+        )
         data = Path(event.place.path).read_bytes()
+        ways = Ways(parsed, site, event.value)
+        known = self.known.setdefault(layout(site), [])
+        others: set[Candidate] = set()
         for trial in self._trials(occurrence, data):
-            for candidate in self._first(candidates(call)):
-                replacement = _in_file(event.place, data, site, candidate, parsed)
-                if replacement is not None and trial.holds(replacement, site, self.lab):
-                    return replacement
-        reason = f"line {event.place.line}: nothing that was tried gives torch's result on both sides"
+            for candidate in self._first(candidates(call), known):
+                if candidate in others:
+                    continue
+                for tried in self._edits(event.place, data, candidate, ways):
+                    verdict = trial.judge(tried, self.lab)
+                    if verdict is Verdict.HOLDS:
+                        known += [candidate] if candidate not in known else []
+                        return replace(tried.made, held=trial.held)
+                    if verdict is Verdict.OTHER:
+                        others.add(candidate)
+        reason = f"line {event.place.line}: nothing that was tried does all that torch does, on both sides"
         return NoReplacement(reason, in_vain=True)
 
-    def _first(self, others: Iterator[Candidate]) -> Iterator[Candidate]:
-        """What worked elsewhere, then all else; as many as are tried at most."""
-        fresh = (candidate for candidate in others if candidate not in self.known)
-        return islice((candidate for group in (self.known, fresh) for candidate in group), _TRIED)
+    @staticmethod
+    def _edits(place: Place, data: bytes, candidate: Candidate, ways: Ways) -> Iterator[Tried]:
+        """How a candidate is put in a file: as it is, and where a field of the result is read, as an item."""
+        plain = _in_file(place, data, ways.site, candidate, ways.parsed)
+        if plain is None or repeats_a_guard(candidate.template, ways):
+            return
+        yield Tried(plain, ways.site, unnamed=ways.is_unpacked)
+        as_item = ways.as_item(data, plain.edit)
+        if as_item is not None:
+            yield Tried(replace(plain, edit=as_item), ways.site, unnamed=True)
 
-    def _trials(self, occurrence: Occurrence, data: bytes) -> Iterator[_Base | _Whole]:
+    @staticmethod
+    def _first(others: Iterator[Candidate], known: Sequence[Candidate]) -> Iterator[Candidate]:
+        """What worked at another site of this layout, then all else; as many as are tried at most."""
+        fresh = (candidate for candidate in others if candidate not in known)
+        return islice((candidate for group in (tuple(known), fresh) for candidate in group), _TRIED)
+
+    def _trials(self, occurrence: Occurrence, data: bytes) -> Iterator[OfCall | OfProgram]:
         """How candidates are tried: on the call alone where that shows the gap, then in the whole program."""
+        call = None
         with contextlib.suppress(Unwritable):
-            base = next(_bases(self.gap, occurrence, self.lab), None)
+            base = next(bases(self.gap, occurrence, self.lab), None)
+            call = base or by_itself(occurrence, self.lab)
             if base is not None:
                 yield base
         ending = occurrence.record.trace.ending
         place = occurrence.event.place
         if place.module == "__main__" and ending.has_value:
             here = tuple(one for one in (*self.before, *self.made) if one.path == Path(place.path))
-            yield _Whole(data, ending.value, here)
+            yield OfProgram(data, ending.value, here, call)
 
 
 def _in_file(place: Place, data: bytes, site: Site, candidate: Candidate, parsed: Module) -> Replacement | None:
@@ -222,7 +246,7 @@ def _gated_setting(place: Place, target: ast.Attribute, missing: Missing) -> Rep
     gate = f'if hasattr({missing.owner}, "{missing.name}"): '
     why = "a setting of the runtime; the gate opens by itself when the name is there"
     made = Edit(start, end, gate + data[start:end].decode())
-    return Replacement(path, made, Candidate(Kind.FEATURE_GATE, gate, why), place.line)
+    return Replacement(path, made, Candidate(Kind.FEATURE_GATE, gate, why), place.line, Held.IMPORT)
 
 
 def _stands_at(node: ast.expr, place: Place) -> bool:
@@ -235,9 +259,10 @@ def _import(occurrence: Occurrence, lab: Lab) -> Replacement | NoReplacement:
     event, ending = occurrence.event, occurrence.record.trace.ending
     path = Path(event.place.path)
     data = path.read_bytes()
-    whole = _Whole(data, ending.value) if event.place.module == "__main__" and ending.has_value else None
+    whole = OfProgram(data, ending.value) if event.place.module == "__main__" and ending.has_value else None
     for made, candidate in importing.edits(event, node_at(event.place), data, lab):
-        replacement = Replacement(path, made, candidate, event.place.line)
+        held = Held.IMPORT if whole is None else whole.held
+        replacement = Replacement(path, made, candidate, event.place.line, held)
         if _sound(data, made) and (whole is None or whole.runs(replacement, lab)):
             return replacement
     return NoReplacement(f"line {event.place.line}: no public module that both sides have holds this name")
@@ -254,128 +279,6 @@ def _values(occurrence: Occurrence, site: Site) -> tuple[Encoded, ...]:
 
 def _opaque(site: Site) -> tuple[Encoded, ...]:
     return (_OPAQUE,) * len(site.nodes)
-
-
-# -- trials ------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Whole:
-    """A program that is one file, torch's result of it, and replacements that it has already."""
-
-    data: bytes
-    want: Encoded
-    before: tuple[Replacement, ...] = ()
-
-    def holds(self, replacement: Replacement, site: Site, lab: Lab) -> bool:
-        """Whether the program gives torch's result on both sides."""
-        return self.runs(replacement, lab)
-
-    def runs(self, replacement: Replacement, lab: Lab) -> bool:
-        """Whether the program with a replacement gives torch's result on both sides."""
-        changed = apply(self.data, [*(one.edit for one in self.before), replacement.edit])
-        text = with_prelude(changed, replacement).decode("utf-8", errors="replace")
-        return _agree(text, self.want, lab)
-
-
-def with_prelude(changed: bytes, replacement: Replacement) -> bytes:
-    """A changed file with the import that a replacement needs, at its top for a trial."""
-    if not replacement.candidate.prelude:
-        return changed
-    return replacement.candidate.prelude.encode() + b"\n" + changed
-
-
-def _agree(program: str, want: Encoded, lab: Lab) -> bool:
-    """Whether a program gives torch's result on both sides."""
-    trial = lab.both(program)
-    return all(side.finished and agrees(want, side.ending.value) for side in (trial.torch, trial.paddle))
-
-
-@dataclass(frozen=True, slots=True)
-class _Base:
-    """A draft that shows the gap, the number of its call, and torch's results."""
-
-    draft: Draft
-    number: int
-    want: Encoded
-
-    def holds(self, replacement: Replacement, site: Site, lab: Lab) -> bool:
-        """Whether a candidate gives torch's results on both sides."""
-        candidate = replacement.candidate
-        step = self.draft.steps[self.number]
-        if step.arguments and len(step.arguments) != len(site.nodes):
-            return False
-        try:
-            text = write(self._with(self._step(step, candidate, site), candidate)).measured
-            ast.parse(text)
-        except (Unwritable, SyntaxError, IndexError):
-            return False
-        return _agree(text, self.want, lab)
-
-    def _step(self, step: Step, candidate: Candidate, site: Site) -> Step:
-        if step.arguments:
-            return replace(step, form=StepForm.TEMPLATE, text=candidate.template)
-        texts = [ast.unparse(node) for node in site.nodes]
-        return Step(StepForm.STATEMENT, fill(candidate.template, texts), step.target)
-
-    def _with(self, step: Step, candidate: Candidate) -> Draft:
-        steps = (*self.draft.steps[: self.number], step, *self.draft.steps[self.number + 1 :])
-        prelude = (candidate.prelude,) if candidate.prelude else ()
-        return replace(self.draft, imports=(*self.draft.imports, *prelude), steps=steps)
-
-
-def _bases(gap: Gap, occurrence: Occurrence, lab: Lab) -> Iterator[_Base]:
-    for draft in drafts(occurrence.event, occurrence.record):
-        for sized in plain_large(draft):
-            for variant in _showing(gap, sized):
-                base = _base(gap, variant, sized.steps[-1], lab)
-                if base is not None:
-                    yield base
-
-
-def _base(gap: Gap, draft: Draft, call: Step, lab: Lab) -> _Base | None:
-    """A draft to try candidates in; None where it does not show the gap, or fails under torch too."""
-    try:
-        trial = lab.both(write(draft).measured)
-    except Unwritable:
-        return None
-    failure = sign(trial)
-    if failure is None or not shows(failure, gap.symptom) or not trial.torch.finished:
-        return None
-    return _Base(draft, _number(draft, call), trial.torch.ending.value)
-
-
-def _showing(gap: Gap, draft: Draft) -> Iterator[Draft]:
-    if gap.symptom is Symptom.ALIAS:
-        yield from shared(draft)
-    elif gap.symptom is Symptom.GRADIENT:
-        yield from differentiated(draft)
-    yield draft
-
-
-def _number(draft: Draft, call: Step) -> int:
-    """Where the call stands among the steps of a draft."""
-    wanted = (call.form, call.text, call.target)
-    same = (at for at, step in enumerate(draft.steps) if (step.form, step.text, step.target) == wanted)
-    return next(same, len(draft.steps) - 1)
-
-
-def agrees(want: Encoded, got: Encoded) -> bool:
-    """Whether a result is torch's, for a program that may ask for its Python type too.
-
-    A tuple does for a named tuple: whether the program asks for a field is seen when the stage runs again.
-    """
-    differs = difference(want, got)
-    if differs is not None and differs.aspect != "type":
-        return False
-    kind, other = tag(want), tag(got)
-    if not kind:
-        return type(want) is type(got)
-    alike = (kind == NAMED_TUPLE and other in (NAMED_TUPLE, TUPLE)) or (kind in LISTS and kind == other)
-    if not alike:
-        return True
-    left, right = items_of(want), items_of(got)
-    return len(left) == len(right) and all(map(agrees, left, right))
 
 
 # -- names -------------------------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from migrate_lens.remedies.fix.fixing import Replacement
 from migrate_lens.remedies.fix.slots import Edit, apply, first_line, line_starts
+from migrate_lens.remedies.fix.trials import Replacement
 from migrate_lens.remedies.publish.issue import render_template
 
 _WIDTH = 100

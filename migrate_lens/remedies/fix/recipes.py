@@ -13,12 +13,15 @@ _FORMS = (Form.FUNCTION, Form.METHOD, Form.OPERATOR, Form.ATTRIBUTE)
 
 def by_recipe(call: Troubled) -> Iterator[Candidate]:
     """What the recipes suggest for a call."""
-    for recipe in load().recipes:
-        if not recipe.answers(call.api, call.symptom):
-            continue
+    for recipe in answering(call.api, call.symptom):
         template = filled(recipe, call.site)
         if template is not None:
             yield Candidate(Kind.EQUAL_API, template, recipe.why)
+
+
+def answering(api: str, symptom: str) -> Iterator[Recipe]:
+    """The recipes for what shows so at an API."""
+    return (recipe for recipe in load().recipes if recipe.answers(api, symptom))
 
 
 def filled(recipe: Recipe, site: Site) -> str | None:

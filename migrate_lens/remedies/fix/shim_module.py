@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from migrate_lens.model.report import Gap
-from migrate_lens.remedies.fix.fixing import NoReplacement, Replacement
+from migrate_lens.remedies.fix.fixing import NoReplacement
 from migrate_lens.remedies.fix.importing import shims, without_name
 from migrate_lens.remedies.fix.slots import Edit, span
 from migrate_lens.remedies.fix.strategies import Candidate, Kind
+from migrate_lens.remedies.fix.trials import Replacement
 
 NAME = "_torch_shim"
 

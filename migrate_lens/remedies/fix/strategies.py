@@ -7,8 +7,8 @@ torch's result on both is offered. In which order they are tried is said in ``ca
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from migrate_lens.model.report import Symptom
@@ -26,6 +26,7 @@ _OPERATORS = {
 }  # fmt: skip
 _METHODS = {sign: name for name, sign in reversed(_OPERATORS.items())}
 _SECOND_KEYWORDS = {"dim": "axis", "keepdim": "keepdims", "input": "x"}
+_NO_EFFECT = {"inplace", "out", "name"}
 _MOST_NUMBERS = 2
 
 
@@ -64,6 +65,7 @@ class Troubled:
         values: for each slot, what was recorded.
         want: torch's result.
         missing: what is not there; None where the name is.
+        defaults: of torch's own parameters, as they are written.
     """
 
     api: str
@@ -72,6 +74,7 @@ class Troubled:
     values: tuple[Encoded, ...]
     want: Encoded
     missing: Missing | None = None
+    defaults: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,12 @@ def _without(site: Site, number: int) -> str:
     return f"{site.name}({', '.join(given)})"
 
 
+def _with_more(site: Site, more: Sequence[str]) -> str:
+    """The call with more arguments."""
+    text = again(site)
+    return f"{text[:-1]}{', ' if not text.endswith('()') else ''}{', '.join(more)})"
+
+
 def _is_called(site: Site) -> bool:
     return site.form in (Form.FUNCTION, Form.METHOD)
 
@@ -159,6 +168,27 @@ def positional(call: Troubled) -> Iterator[Candidate]:
     for stop in range(first + 1, len(site.keywords) + 1):
         keywords = ("",) * stop + site.keywords[stop:]
         yield Candidate(Kind.ARGUMENT, again(site, keywords=keywords), why)
+
+
+def with_defaults(call: Troubled) -> Iterator[Candidate]:
+    """Torch's own defaults said aloud, where the other side has others: each alone, then all of them."""
+    site = call.site
+    given = set(site.keywords)
+    left = [(name, text) for name, text in call.defaults.items() if name not in given | _NO_EFFECT and text != "None"]
+    if not _is_called(site) or not left:
+        return
+    why = "torch's default is given, the other side has another"
+    for more in (*([one] for one in left), left if len(left) > 1 else []):
+        if more:
+            yield Candidate(Kind.ARGUMENT, _with_more(site, [f"{name}={text}" for name, text in more]), why)
+
+
+def without_defaults(call: Troubled) -> Iterator[Candidate]:
+    """An argument that says what torch does without it."""
+    site = call.site
+    for number, (keyword, node) in enumerate(zip(site.keywords, site.nodes, strict=True)):
+        if _is_called(site) and keyword and call.defaults.get(keyword) == ast.unparse(node):
+            yield Candidate(Kind.ARGUMENT, _without(site, number), "it is torch's default")
 
 
 def renamed(call: Troubled) -> Iterator[Candidate]:
@@ -294,7 +324,7 @@ def result_cast(call: Troubled) -> Iterator[Candidate]:
     if call.site.form is Form.OPERATOR:
         plain = f"({plain})"
     if tag(want) == TENSOR:
-        yield from _tensor_cast(plain, want, reshaped=call.symptom is Symptom.SHAPE)
+        yield from _tensor_cast(call, plain)
     elif type(want) in (bool, int, float, str):
         name = type(want).__name__
         yield Candidate(Kind.CAST, f"{name}({plain})", f"torch gives a Python {name}")
@@ -304,12 +334,28 @@ def result_cast(call: Troubled) -> Iterator[Candidate]:
         yield Candidate(Kind.CAST, f"list({plain})", "torch gives a list")
 
 
-def _tensor_cast(plain: str, want: Encoded, *, reshaped: bool) -> Iterator[Candidate]:
-    tensor = tensor_of(want)
-    yield Candidate(Kind.CAST, f"{plain}.to(torch.{tensor.dtype})", "only the dtype of the result differs")
-    if tensor.shape and reshaped:
+def _tensor_cast(call: Troubled, plain: str) -> Iterator[Candidate]:
+    tensor = tensor_of(call.want)
+    for dtype in _dtypes(call, tensor.dtype):
+        yield Candidate(Kind.CAST, f"{plain}.to({dtype})", "only the dtype of the result differs")
+    if tensor.shape and call.symptom is Symptom.SHAPE:
+        like = (n for n, value in enumerate(call.values) if tag(value) == TENSOR and _shape(value) == tensor.shape)
+        for number in like:
+            text = f"{plain}.reshape({{{number}}}.shape)"
+            yield Candidate(Kind.CAST, text, "only the shape of the result differs")
         text = f"{plain}.reshape({', '.join(map(str, tensor.shape))})"
         yield Candidate(Kind.CAST, text, "only the shape of the result differs")
+
+
+def _shape(value: Encoded) -> tuple[int, ...]:
+    return tensor_of(value).shape
+
+
+def _dtypes(call: Troubled, dtype: str, beside: Sequence[int] = ()) -> list[str]:
+    """How a dtype is said: as that of an operand that has it, then by its name, which no other input would follow."""
+    known = enumerate(call.values)
+    same = [n for n, v in known if n not in beside and tag(v) == TENSOR and tensor_of(v).dtype == dtype]
+    return [*(f"{{{number}}}.dtype" for number in same[:1]), f"torch.{dtype}"]
 
 
 def operand_cast(call: Troubled) -> Iterator[Candidate]:
@@ -322,7 +368,7 @@ def operand_cast(call: Troubled) -> Iterator[Candidate]:
     for dtype in wanted:
         for operands in (*([number] for number in dtypes), list(dtypes)):
             if operands and all(dtypes[number] != dtype for number in operands):
-                yield _operands_cast(call.site, operands, dtype)
+                yield from (_operands_cast(call.site, operands, said) for said in _dtypes(call, dtype, operands))
     yield from _lists_cast(call)
 
 
@@ -330,9 +376,10 @@ _PROMOTES = "torch promotes the operands itself"
 
 
 def _operands_cast(site: Site, operands: Sequence[int], dtype: str) -> Candidate:
+    """The call with some operands in a dtype, which is an expression."""
     slots = _slots(site)
     for number in operands:
-        slots[number] = f"{{{number}}}.to(torch.{dtype})"
+        slots[number] = f"{{{number}}}.to({dtype})"
     if site.form is Form.INPLACE:
         return Candidate(Kind.CAST, f"{slots[0]} {site.name} {slots[1]}", _PROMOTES)
     return Candidate(Kind.CAST, again(site, slots=slots), _PROMOTES)

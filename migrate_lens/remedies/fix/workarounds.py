@@ -5,13 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from migrate_lens.model.report import Gap, Symptom
 from migrate_lens.model.ruling import Decision
 from migrate_lens.remedies.fix.entries import ENTRIES, SCOPE
-from migrate_lens.remedies.fix.fixing import Replacement
 from migrate_lens.remedies.fix.patches import Comment, diff, patched, relative
+from migrate_lens.remedies.fix.strategies import Kind
+from migrate_lens.remedies.fix.trials import Held, Replacement
 
 _ACTUAL = 120  # characters of what the target did that a comment has room for
 _WITHOUT_SWITCH = "without it import torch finds nothing where Paddle is installed and torch is not"
@@ -76,10 +77,48 @@ class Workarounds:
         return Comment(
             owner=self._owner,
             api=_waits_for(gap),
-            solves=_WITHOUT_SWITCH if is_scope(gap) else f"under Paddle {gap.api} {actual}",
-            why=f"{replacement.candidate.why}; torch's result on both sides",
+            solves=_WITHOUT_SWITCH if is_scope(gap) else f"under Paddle {gap.api} {_verb(gap)}{actual}",
+            why=f"{replacement.candidate.why}; {proof(replacement)}",
             delete=f"{back}, run migrate-lens recheck, and delete this comment",
         )
+
+
+def proof(one: Replacement) -> str:
+    """What was seen of a workaround by itself, before the stage ran again."""
+    match one.candidate.kind:
+        case Kind.SCOPE_LINE | Kind.BUILD_SWITCH:
+            return "with the line alone the program gets to torch on both sides, each in a clean process"
+        case Kind.CPP_BRIDGE:
+            return "it builds on both sides"
+        case (
+            Kind.ARGUMENT
+            | Kind.IMPORT
+            | Kind.OPERATOR
+            | Kind.EQUAL_API
+            | Kind.CAST
+            | Kind.SHIM
+            | Kind.FEATURE_GATE
+            | Kind.SHIM_MODULE
+        ):
+            return _HELD[one.held]
+        case _:
+            assert_never(one.candidate.kind)
+
+
+_HELD = {
+    Held.CALL: "the call alone does all that torch's does, on both sides",
+    Held.PROGRAM: "the program gives torch's result and gradients with it, on both sides",
+    Held.LIBRARY: "past other gaps, the library does as under torch with it, on both sides",
+    Held.IMPORT: "the import finds the name on both sides",
+}
+# Of these symptoms a gap says what the other side gave instead, and not what it did.
+_GIVEN = frozenset((Symptom.SHAPE, Symptom.DTYPE, Symptom.DEVICE, Symptom.LAYOUT, Symptom.VALUE, Symptom.GRADIENT))
+_DOES = ("raises", "returns", "dies", "finishes", "None, then")
+
+
+def _verb(gap: Gap) -> str:
+    is_value = gap.symptom in _GIVEN and not gap.actual.startswith(_DOES)
+    return "gives " if is_value else ""
 
 
 def is_scope(gap: Gap) -> bool:

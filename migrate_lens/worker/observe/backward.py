@@ -1,5 +1,7 @@
 """A backward pass that the program does not make: its result and its leaves in; their gradients, all recorded, out.
 
+Where the program has made one itself, its graph is gone: the gradients are those that it left.
+
 The loss is the sum of the cubes of the differentiable tensors of the result: unlike a plain sum or a sum of squares it
 has a gradient behind a softmax and behind a normalisation too.
 """
@@ -16,10 +18,11 @@ from migrate_lens.worker.observe.import_hook import Instrumenter
 
 SOURCE = b"""
 def gradients(results, leaves):
-    loss = (results[0] * results[0] * results[0]).sum()
-    for result in results[1:]:
-        loss = loss + (result * result * result).sum()
-    loss.backward()
+    if results:
+        loss = (results[0] * results[0] * results[0]).sum()
+        for result in results[1:]:
+            loss = loss + (result * result * result).sum()
+        loss.backward()
     return {name: leaf.grad for name, leaf in leaves}
 """
 
@@ -40,9 +43,10 @@ def with_gradients(
         instrumenter: rewrites the pass so that its calls are recorded; None where nothing is recorded.
         prepare: told the module of the pass, to put it where the framework answers it.
     """
-    results = [t for t in _tensors(value, backend) if backend.differentiable(t)]
     wanted = [(name, t) for name, t in leaves if backend.differentiable(t)]
-    if not results or not wanted:
+    made = any(t.grad is not None for _, t in wanted)
+    results = [] if made else [t for t in _tensors(value, backend) if backend.differentiable(t)]
+    if not wanted or not (results or made):
         return value
     module = types.ModuleType(BACKWARD_PASS)
     prepare(module)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from migrate_lens.model.trace import Event, EventKind, Place, PlaceKind
 from migrate_lens.programs.sources import unchanged
-from migrate_lens.remedies.fix.fixing import Replacement
 from migrate_lens.remedies.fix.patches import Comment, diff, patched
 from migrate_lens.remedies.fix.slots import Edit, Form, Site, apply, edit, fill, site_of
 from migrate_lens.remedies.fix.strategies import Candidate, Kind
+from migrate_lens.remedies.fix.trials import Replacement
 from migrate_lens.rulebook import recipes
 
 _COMMENT = Comment("me", "torch.add", "it raises", "the operator takes numbers", "put it back")

@@ -43,7 +43,7 @@ _X, _N = tensor([1.0, 2.0]), tensor([1, 2], "int64")
     ("torch.square(x, out=b)", "torch.square", "missing_argument", (_X, _X), _X, "{1}.copy_(torch.square({0}))"),
     ("x += y", "torch.Tensor.iadd", "alias", (_X, _X), _X, "{0}.add_({1})"),
     ("torch.max(x, dim=1)", "torch.max", "missing_argument", (_X, 1), None,
-     "(torch.amax({0}, {1}, False), torch.argmax({0}, {1}, False))"),
+     "(lambda t, i: (t.gather({1}, i).squeeze({1}), i.squeeze({1})))({0}, torch.argmax({0}, {1}, True))"),
     ("nn.ReLU(inplace=True)", "torch.nn.ReLU", "missing_argument", (True,), None, "nn.ReLU()"),
 ], ids=str)  # fmt: skip
 def test_a_way_is_suggested(text: str, api: str, symptom: str, values: Any, want: Any, template: str) -> None:

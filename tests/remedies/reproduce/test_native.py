@@ -11,8 +11,8 @@ from sample_reports import gap
 
 from migrate_lens.model.report import Site
 from migrate_lens.remedies.fix import bridges
-from migrate_lens.remedies.fix.fixing import Replacement
 from migrate_lens.remedies.fix.patches import Comment, patched
+from migrate_lens.remedies.fix.trials import Replacement
 from migrate_lens.remedies.reproduce.native import (
     MAIN,
     SMALL,
