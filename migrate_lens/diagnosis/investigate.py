@@ -19,12 +19,12 @@ from migrate_lens.compare.layout import by_layout_maker
 from migrate_lens.compare.outcome import disagreement, ending_said
 from migrate_lens.compare.scope import leaks
 from migrate_lens.compare.steady import Luck, luck
+from migrate_lens.diagnosis.backward import named_by_backward, without_consequences
 from migrate_lens.diagnosis.causes import (
     NO_LUCK,
     Outcomes,
     Trial,
     is_unhashable,
-    named_by_backward,
     outcome_depends_on,
     shown_as_exceptions,
 )
@@ -305,6 +305,7 @@ def _everything(sides: _Sides) -> tuple[tuple[Finding, ...], TraceSummary]:
 def _that_count(trial: Trial, sides: _Sides, healed: _Healed) -> tuple[list[Divergence], list[Divergence]]:
     """The differences that count, as they show; and those of them that count since the outcome depends on them."""
     met = list(divergences(sides.base.trace, healed.run.trace, sides.own.events))
+    met = without_consequences(sides.base.trace, met)
     hard = [divergence for divergence in met if divergence.hard]
     soft = by_layout_maker((d for d in met if not d.hard), sides.base.trace, healed.run.trace)
     explained = bool(hard or healed.deaths)

@@ -149,8 +149,20 @@ class Healer(Recorder):
         operands = self.tensors((*call.given, *call.kwargs.values()))
         self._write_back(operands, want.written)
         result = self._result(want, None, operands, has=False)
-        cut = skipped and isinstance(result, self.backend.tensor)
-        return self._target.linked(result, operands) if cut else result
+        return self._cut(result, [*operands, *self._own_tensors(call.func)]) if skipped else result
+
+    def _cut(self, result: Any, sources: list[Any]) -> Any:
+        """A result with a graph to what it would have been made of, in which the call that was skipped is not."""
+        if isinstance(result, self.backend.tensor):
+            return self._target.linked(result, sources)
+        if type(result) in (list, tuple):
+            return type(result)(self._cut(item, sources) for item in result)
+        return result
+
+    def _own_tensors(self, func: Any) -> list[Any]:
+        """Parameters and buffers of the layer that is called, or one of whose methods is."""
+        layer = func if isinstance(func, self.backend.module) else owner_of(func)
+        return list(self.backend.held(layer)) if isinstance(layer, self.backend.module) else []
 
     def _consequence(self, want: Called) -> bool:
         """Whether a difference may come of what a stand-in (an optimizer) left undone, so that it says nothing."""
