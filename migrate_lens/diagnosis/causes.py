@@ -159,7 +159,7 @@ def _that_matter(trial: Trial, shared: list[Divergence]) -> list[Divergence]:
 def _depended_on(trial: Trial, soft: Sequence[Divergence], groups: list[Group], healed: Ending) -> list[Divergence]:
     if isinstance(healed, Died | Raised):
         return []
-    needed = [d for group in _Halving(trial, healed).needed(groups) for d in group]
+    needed = [d for group in Halving(trial, healed).needed(groups) for d in group]
     if any(d.symptom is Symptom.STATE for d in needed):
         # Whatever lists the state shows what making the layer did: the layer is the cause.
         made = [d for d in soft if d.symptom is Symptom.STATE and d.want.flags.made_layer and d not in needed]
@@ -168,7 +168,7 @@ def _depended_on(trial: Trial, soft: Sequence[Divergence], groups: list[Group], 
 
 
 @dataclass(slots=True)
-class _Halving:
+class Halving:
     """Looks for the fewest groups whose healing gives the healed outcome: the others are dropped by halves."""
 
     trial: Trial

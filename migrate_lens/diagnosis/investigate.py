@@ -29,6 +29,7 @@ from migrate_lens.diagnosis.causes import (
     shown_as_exceptions,
 )
 from migrate_lens.diagnosis.effects import with_effect_on_result
+from migrate_lens.diagnosis.guards import with_own_answers, without_what_is_within
 from migrate_lens.diagnosis.subject import Baseline, Subject
 from migrate_lens.model.progress import Progress
 from migrate_lens.model.report import (
@@ -305,9 +306,12 @@ def _everything(sides: _Sides) -> tuple[tuple[Finding, ...], TraceSummary]:
 def _that_count(trial: Trial, sides: _Sides, healed: _Healed) -> tuple[list[Divergence], list[Divergence]]:
     """The differences that count, as they show; and those of them that count since the outcome depends on them."""
     met = list(divergences(sides.base.trace, healed.run.trace, sides.own.events))
-    met = without_consequences(sides.base.trace, met)
+    judged = with_own_answers(trial, healed.run, met)
+    if judged is not healed.run:
+        met = list(divergences(sides.base.trace, judged.trace, sides.own.events))
+    met = without_what_is_within(without_consequences(sides.base.trace, met))
     hard = [divergence for divergence in met if divergence.hard]
-    soft = by_layout_maker((d for d in met if not d.hard), sides.base.trace, healed.run.trace)
+    soft = by_layout_maker((d for d in met if not d.hard), sides.base.trace, judged.trace)
     explained = bool(hard or healed.deaths)
     outcomes = Outcomes(sides.differs, healed.after, healed.run.trace.ending, explained)
     promoted = outcome_depends_on(trial, soft, outcomes)
