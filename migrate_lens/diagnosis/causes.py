@@ -59,11 +59,14 @@ class Trial:
         """When to stop trying, on the clock of ``time.monotonic``."""
         return time.monotonic() + min(_MOST, max(_LEAST, _RUNS * self.healed_seconds))
 
-    def healed(self, *, spare: Iterable[str] = (), skip: Sequence[str] = (), gradients: bool = False) -> Run:
+    def healed(
+        self, *, spare: Iterable[str] = (), skip: Sequence[str] = (), gradients: bool = False, finish: bool = False
+    ) -> Run:
         """A healed run with some nodes left as the target has them, or not called."""
         skipped = (*self.deadly, *skip)
         healing = Healing(self.base, spare=tuple(spare), skip=skipped, hashable=self.hashable)
-        return self._run(self._request(Runtime.TARGET, healing=healing, gradients=gradients))
+        request = self._request(Runtime.TARGET, healing=healing, gradients=gradients)
+        return self._run(replace(request, finish=finish))
 
     def leaving_in(self, group: Iterable[Divergence]) -> Run:
         """A healed run in which some differences are left as the target has them."""
