@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from migrate_lens.compare.blame import near
-from migrate_lens.compare.divergences import IN_PLACE, VIEW, Divergence
+from migrate_lens.compare.divergences import IN_PLACE, VIEW, Divergence, divergences
 from migrate_lens.compare.findings import node_name
 from migrate_lens.compare.outcome import disagreement, ending_said, own_frame, recorded
 from migrate_lens.compare.steady import Luck
@@ -144,8 +144,17 @@ def outcome_depends_on(trial: Trial, soft: Sequence[Divergence], outcomes: Outco
         soft = [d for d in soft if d not in shared]
     groups = list(_groups(soft).values())
     if len(groups) == 1 and not outcomes.explained and not shared:
-        return groups[0]
+        stopped = isinstance(outcomes.ending, Died | Raised)
+        return groups[0] if stopped or _matters(trial, groups[0], outcomes.ending) else []
     return [*shared, *_depended_on(trial, soft, groups, outcomes.ending)]
+
+
+def _matters(trial: Trial, group: Group, healed: Ending) -> bool:
+    """Whether the program ends otherwise, or a call goes otherwise, where differences of one kind are left in."""
+    trace = trial.leaving_in(group).trace
+    if not trial.same(healed, trace.ending):
+        return True
+    return any(divergence.hard for divergence in divergences(trial.base.trace, trace, trial.own.events))
 
 
 def _that_matter(trial: Trial, shared: list[Divergence]) -> list[Divergence]:

@@ -32,6 +32,7 @@ def never_ends(trial: Trial, run: Run) -> Finding:
         run: the target's run that shows it.
     """
     event, tried = _holding(trial)
+    event = event or next(_makers(run), None)
     api = event.api if event else "the interpreter's end"
     if run.fate.timed_out:
         key = Key(Symptom.TIMEOUT, api, "released")
@@ -59,13 +60,13 @@ def _holding(trial: Trial) -> tuple[Event | None, str]:
         run = brief.healed(skip=(node_name(event.place),), finish=True)
         if not run.cut_off and not run.ended_badly:
             return event, "with torch's result handed over in its place the process ends"
-    return None, "no single call was found without which the process ends"
+    return None, "no single call was found without which the process ends: the nearest one is named"
 
 
-def _makers(base: Run) -> Iterator[Event]:
+def _makers(run: Run) -> Iterator[Event]:
     """Calls that gave an object of the framework's, the last one first, each place once."""
     seen: set[str] = set()
-    for event in reversed(base.trace.events):
+    for event in reversed(run.trace.events):
         node = node_name(event.place)
         called = event.place.kind in (PlaceKind.CALL, PlaceKind.METHOD)
         makes = event.returned and called and tag(event.value) in _OBJECTS
