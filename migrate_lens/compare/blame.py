@@ -15,7 +15,13 @@ from migrate_lens.model.value import NAMED_TUPLE, Difference, tag
 
 UNEXPLAINED = Difference("value", True, "the same outcome", "another outcome")
 _MESSAGE = 200
-_SYMPTOMS = {"shape": Symptom.SHAPE, "dtype": Symptom.DTYPE, "exception": Symptom.EXCEPTION, "crash": Symptom.CRASH}
+_SYMPTOMS = {
+    "shape": Symptom.SHAPE,
+    "dtype": Symptom.DTYPE,
+    "exception": Symptom.EXCEPTION,
+    "crash": Symptom.CRASH,
+    "timeout": Symptom.TIMEOUT,
+}
 _DUNDER = re.compile(r"(?P<file>\S+):\d+ (?P<name>__\w+__)$")
 
 
@@ -34,7 +40,7 @@ def blame(want: Trace, got: Trace, differs: Difference, stage: Stage, library: L
     api = _name(want, last) if last else "the program's result"
     evidence = ("no observed call differs; the nearest one before the end is named",)
     key = Key(symptom, api, "outcome")
-    of_tensors = differs.hard and symptom not in (Symptom.EXCEPTION, Symptom.CRASH)
+    of_tensors = differs.hard and symptom not in (Symptom.EXCEPTION, Symptom.CRASH, Symptom.TIMEOUT)
     facts: dict[str, Fact] = {"private": private(api), "of_tensors": of_tensors}
     return (Finding(key, stage, sites, differs.expected, differs.actual, facts, evidence),)
 

@@ -149,7 +149,7 @@ def _differences(want: Event, got: Event, by_chance: bool) -> Iterator[Differenc
 
 
 def _divergence(want: Event, got: Event, differs: Difference) -> Divergence:
-    if _says_absent(want, got):
+    if says_absent(want, got):
         return Divergence(want, got, Symptom.MISSING_API, "", differs.hard, differs.expected, differs.actual)
     symptom = _ASPECTS[differs.aspect]
     last = want.api.rpartition(".")[2]
@@ -160,7 +160,7 @@ def _divergence(want: Event, got: Event, differs: Difference) -> Divergence:
     return Divergence(want, got, symptom, differs.aspect, differs.hard, differs.expected, differs.actual)
 
 
-def _says_absent(want: Event, got: Event) -> bool:
+def says_absent(want: Event, got: Event) -> bool:
     """Whether the program was told that a name is not there: ``hasattr`` is false, ``getattr`` gives its default."""
     asked = got.place.text
     if asked.startswith("hasattr("):

@@ -71,14 +71,23 @@ def graph_behind(trace: Trace, seen: EventKey) -> list[Event]:
     """
     events = trace.events
     at = next((i for i, event in enumerate(events) if event.key == seen), len(events) - 1)
-    leaf = set[int]() if _is_backward(events[at]) else _given(events[at])
-    starts = [i for i in range(at, -1, -1) if _is_backward(events[i])] or [at]
+    leaf = set[int]() if is_backward(events[at]) else _given(events[at])
+    starts = [i for i in range(at, -1, -1) if is_backward(events[i])] or [at]
     graphs = (_graph(events[: start + 1]) for start in starts)
     first = next(graphs)
     if not leaf or _reaches(first, leaf):
         return first[:-1]
     reaching = (graph for graph in graphs if _reaches(graph, leaf))
     return next(reaching, first)[:-1]
+
+
+def leaves_before(trace: Trace, seen: EventKey) -> set[int]:
+    """Serials of the tensors that a backward pass reaches, parameters of the layers on its way among them."""
+    at = next((i for i, event in enumerate(trace.events) if event.key == seen), 0)
+    graph = _graph(trace.events[: at + 1])
+    layers = {event.layer for event in graph} - {0}
+    made = [event for event in trace.events if event.flags.made_layer and event.layer in layers]
+    return {serial for event in made for serial, _ in event.serials}.union(*map(_given, graph))
 
 
 def _reaches(graph: list[Event], leaf: set[int]) -> bool:
@@ -100,7 +109,7 @@ def _given(event: Event) -> set[int]:
     return {serial for serial, _ in references(event.inputs)}
 
 
-def _is_backward(event: Event) -> bool:
+def is_backward(event: Event) -> bool:
     """Whether an event is a backward pass; ``x.grad``, which is read, is none."""
     named = event.api.rpartition(".")[2] in BACKWARD
     return named and event.place.kind not in _NO_CALL and bool(_given(event))

@@ -13,24 +13,18 @@ from dataclasses import dataclass, field, replace
 from migrate_lens.compare.blame import near
 from migrate_lens.compare.divergences import IN_PLACE, VIEW, Divergence, divergences
 from migrate_lens.compare.findings import node_name
-from migrate_lens.compare.gradients import BACKWARD, culprit, graph_behind
 from migrate_lens.compare.outcome import disagreement, ending_said, own_frame, recorded
 from migrate_lens.compare.steady import Luck
 from migrate_lens.diagnosis.subject import Subject
 from migrate_lens.model.report import Runtime, Symptom
-from migrate_lens.model.trace import Died, Ending, Event, EventKind, Raised, Trace
+from migrate_lens.model.trace import Died, Ending, Event, Raised, Trace
 from migrate_lens.model.value import (
     ARRAY,
     SEQUENCES,
-    TENSOR,
     Difference,
-    Encoded,
-    TensorValue,
     references,
     tag,
-    tensors,
 )
-from migrate_lens.protocol.journal import BACKWARD_PASS
 from migrate_lens.runs.bench import Healing, Run, RunRequest
 
 # Trials in one diagnosis of a probe, and the seconds that they may take: this many healed runs' worth, within limits.
@@ -65,11 +59,14 @@ class Trial:
         """When to stop trying, on the clock of ``time.monotonic``."""
         return time.monotonic() + min(_MOST, max(_LEAST, _RUNS * self.healed_seconds))
 
-    def healed(self, *, spare: Iterable[str] = (), skip: Sequence[str] = (), gradients: bool = False) -> Run:
+    def healed(
+        self, *, spare: Iterable[str] = (), skip: Sequence[str] = (), gradients: bool = False, finish: bool = False
+    ) -> Run:
         """A healed run with some nodes left as the target has them, or not called."""
         skipped = (*self.deadly, *skip)
         healing = Healing(self.base, spare=tuple(spare), skip=skipped, hashable=self.hashable)
-        return self._run(self._request(Runtime.TARGET, healing=healing, gradients=gradients))
+        request = self._request(Runtime.TARGET, healing=healing, gradients=gradients)
+        return self._run(replace(request, finish=finish))
 
     def leaving_in(self, group: Iterable[Divergence]) -> Run:
         """A healed run in which some differences are left as the target has them."""
@@ -147,8 +144,17 @@ def outcome_depends_on(trial: Trial, soft: Sequence[Divergence], outcomes: Outco
         soft = [d for d in soft if d not in shared]
     groups = list(_groups(soft).values())
     if len(groups) == 1 and not outcomes.explained and not shared:
-        return groups[0]
+        stopped = isinstance(outcomes.ending, Died | Raised)
+        return groups[0] if stopped or _matters(trial, groups[0], outcomes.ending) else []
     return [*shared, *_depended_on(trial, soft, groups, outcomes.ending)]
+
+
+def _matters(trial: Trial, group: Group, healed: Ending) -> bool:
+    """Whether the program ends otherwise, or a call goes otherwise, where differences of one kind are left in."""
+    trace = trial.leaving_in(group).trace
+    if not trial.same(healed, trace.ending):
+        return True
+    return any(divergence.hard for divergence in divergences(trial.base.trace, trace, trial.own.events))
 
 
 def _that_matter(trial: Trial, shared: list[Divergence]) -> list[Divergence]:
@@ -165,7 +171,7 @@ def _that_matter(trial: Trial, shared: list[Divergence]) -> list[Divergence]:
 def _depended_on(trial: Trial, soft: Sequence[Divergence], groups: list[Group], healed: Ending) -> list[Divergence]:
     if isinstance(healed, Died | Raised):
         return []
-    needed = [d for group in _Halving(trial, healed).needed(groups) for d in group]
+    needed = [d for group in Halving(trial, healed).needed(groups) for d in group]
     if any(d.symptom is Symptom.STATE for d in needed):
         # Whatever lists the state shows what making the layer did: the layer is the cause.
         made = [d for d in soft if d.symptom is Symptom.STATE and d.want.flags.made_layer and d not in needed]
@@ -174,7 +180,7 @@ def _depended_on(trial: Trial, soft: Sequence[Divergence], groups: list[Group], 
 
 
 @dataclass(slots=True)
-class _Halving:
+class Halving:
     """Looks for the fewest groups whose healing gives the healed outcome: the others are dropped by halves."""
 
     trial: Trial
@@ -219,10 +225,10 @@ def written_later(divergence: Divergence, base: Run) -> bool:
     with_numpy = any(tag(value) == ARRAY for value in (*want.inputs, want.value))
     if divergence.detail == IN_PLACE or with_numpy:
         return True
-    shared = {serial for serial, _ in want.serials} | _serials(want)
+    shared = {serial for serial, _ in want.serials} | serials_given(want)
     events = base.trace.events
     later = events[events.index(want) + 1 :]
-    return any(event.written and shared & _serials(event) for event in later)
+    return any(event.written and shared & serials_given(event) for event in later)
 
 
 # -- what a difference leads to ----------------------------------------------------------------------------------------
@@ -313,105 +319,6 @@ def _other_kind(divergence: Divergence) -> bool:
     return any(tag(ours) != tag(theirs) for ours, theirs in zip(want[-1], got[-1], strict=True))
 
 
-# -- backward passes ---------------------------------------------------------------------------------------------------
-
-
-def named_by_backward(trial: Trial, kept: list[Divergence]) -> list[Divergence]:
-    """Gradients that differ, and backward passes that raise, by the call whose backward is at fault."""
-    if any(_raises_in_backward(d) for d in kept):
-        # No gradient came out of a backward pass that raised: that each of them is missing is the same gap.
-        kept = [d for d in kept if not _gradient_missing(d)]
-    kept = _gradients_by_fault(trial, kept)
-    follow_on = _follow_on(trial.base.trace, [d for d in kept if _raises_in_backward(d)])
-    named = []
-    for divergence in kept:
-        if divergence in follow_on:
-            continue
-        event = _raising(trial, divergence) if _raises_in_backward(divergence) else None
-        named.append(divergence if event is None else _moved(divergence, event))
-    return named
-
-
-def _follow_on(trace: Trace, raised: list[Divergence]) -> list[Divergence]:
-    """Those of the backward passes that go through the result of one that raised before: there is no graph there."""
-    failed = {divergence.want.key for divergence in raised}
-    return [d for d in raised if any(event.key in failed for event in graph_behind(trace, d.want.key))]
-
-
-def _raises_in_backward(divergence: Divergence) -> bool:
-    raised = divergence.got.what is EventKind.RAISE
-    return raised and divergence.want.api.rpartition(".")[2] in BACKWARD
-
-
-def _gradient_missing(divergence: Divergence) -> bool:
-    """Whether there is no gradient to be read where torch has one."""
-    return divergence.symptom is Symptom.GRADIENT and divergence.got.value is None and divergence.got.failure is None
-
-
-def _gradients_by_fault(trial: Trial, kept: list[Divergence]) -> list[Divergence]:
-    gradients = [d for d in kept if d.symptom is Symptom.GRADIENT and d.hard]
-    if not gradients:
-        return kept
-    ours = trial.with_gradients().trace
-    theirs = trial.healed(gradients=True).trace
-    faults = {id(d): culprit(ours, theirs, d.want.key) for d in gradients}
-    named = []
-    for divergence in kept:
-        event = faults.get(id(divergence))
-        named.append(divergence if event is None else _moved(divergence, event))
-    return named
-
-
-def _moved(divergence: Divergence, event: Event) -> Divergence:
-    """A divergence by the name of the call at fault; in a pass that the program does not make, at its place too."""
-    want = replace(divergence.want, api=event.api)
-    if divergence.got.place.module != BACKWARD_PASS:
-        return replace(divergence, want=want)
-    return replace(divergence, want=want, got=replace(divergence.got, place=event.place))
-
-
-def _raising(trial: Trial, divergence: Divergence) -> Event | None:
-    """The first call without which the backward pass does not raise this: torch's value cuts it out of the graph."""
-    events = trial.base.trace.events
-    position = next((i for i, event in enumerate(events) if event.key == divergence.want.key), 0)
-    known = _differentiable(trial.base.trace)
-    candidates = [event for event in events[:position] if _in_graph(event, known)][:_TRIALS]
-    end = trial.budget()
-    for event in candidates:
-        if time.monotonic() > end:
-            break
-        run = trial.healed(skip=[node_name(event.place)])
-        if not _raises_still(trial.base, run, divergence):
-            return event
-    return None
-
-
-def _raises_still(base: Run, run: Run, divergence: Divergence) -> bool:
-    """Whether a backward pass raises in a run what it raised before."""
-    there = (d for d in divergences(base.trace, run.trace) if d.want.key == divergence.want.key)
-    return any(d.got.what is EventKind.RAISE and d.got.failure == divergence.got.failure for d in there)
-
-
-def _serials(event: Event) -> set[int]:
+def serials_given(event: Event) -> set[int]:
     """Serials of the tensors that an event was given."""
     return {serial for serial, _ in references(event.inputs)}
-
-
-def _in_graph(event: Event, differentiable: set[int]) -> bool:
-    """Whether a call has a backward: it makes a tensor with a gradient from one that has one."""
-    made = event.returned and not event.flags.hands_back and _requires_grad(event.value)
-    return made and bool(differentiable & _serials(event))
-
-
-def _requires_grad(value: Encoded) -> bool:
-    return tag(value) == TENSOR and TensorValue._make(value).requires_grad
-
-
-def _differentiable(trace: Trace) -> set[int]:
-    """Serials of the tensors that take part in the graph."""
-    serials = {serial for (serial, _), value in trace.values.items() if _requires_grad(value)}
-    for event in trace.events:
-        if event.returned:
-            made = zip(event.serials, tensors(event.value), strict=False)
-            serials |= {serial for (serial, _), value in made if _requires_grad(value)}
-    return serials

@@ -19,16 +19,18 @@ from migrate_lens.compare.layout import by_layout_maker
 from migrate_lens.compare.outcome import disagreement, ending_said
 from migrate_lens.compare.scope import leaks
 from migrate_lens.compare.steady import Luck, luck
+from migrate_lens.diagnosis.backward import named_by_backward, without_consequences
 from migrate_lens.diagnosis.causes import (
     NO_LUCK,
     Outcomes,
     Trial,
     is_unhashable,
-    named_by_backward,
     outcome_depends_on,
     shown_as_exceptions,
 )
 from migrate_lens.diagnosis.effects import with_effect_on_result
+from migrate_lens.diagnosis.ends import never_ends
+from migrate_lens.diagnosis.guards import with_own_answers, without_what_is_within
 from migrate_lens.diagnosis.subject import Baseline, Subject
 from migrate_lens.model.progress import Progress
 from migrate_lens.model.report import (
@@ -98,7 +100,8 @@ def investigate(subject: Subject, base: Baseline, progress: Progress, *, stop_at
     met = list(divergences(sides.base.trace, sides.natural.trace)) if base.observed else []
     stage = _stage(sides.natural, subject, sides.differs)
     strays = leaks(sides.natural.trace, subject.setting.scope, subject.stage, subject.library)
-    if sides.differs is None and not any(divergence.hard for divergence in met):
+    agrees = sides.differs is None and not sides.natural.ended_badly
+    if agrees and not any(divergence.hard for divergence in met):
         return Investigation((stage,), strays, _summary(sides.base, sides.natural, subject), None, sides.base)
     more_stages, scope = _global_too(sides)
     notes: tuple[str, ...] = ()
@@ -144,8 +147,10 @@ class _Sides:
 
     def blamed(self, run: Run, differs: Difference | None) -> tuple[Finding, ...]:
         """The nearest observed places for an outcome that no call explains."""
-        subject = self.subject
-        return blame(self.base.trace, run.trace, differs or UNEXPLAINED, subject.stage, subject.library)
+        subject, differs = self.subject, differs or UNEXPLAINED
+        if run.fate.timed_out:
+            differs = replace(differs, aspect="timeout", actual=f"does not end within {run.fate.seconds:.0f} s")
+        return blame(self.base.trace, run.trace, differs, subject.stage, subject.library)
 
     def request(self, runtime: Runtime, healing: Healing | None) -> RunRequest:
         """A run of the probe that is handed something of torch's."""
@@ -155,9 +160,17 @@ class _Sides:
 def _beside(subject: Subject, base: Baseline) -> _Sides:
     """Run the probe under the target as it is."""
     healing = Healing(base.run, Heal.DRAWS) if base.observed else None
-    request = RunRequest(subject.setting, Runtime.TARGET, subject.probe, base.observed, healing)
+    request = RunRequest(subject.setting, Runtime.TARGET, subject.probe, base.observed, healing, finish=True)
     natural = subject.bench.run(request)
+    if natural.ended_badly and _ends_badly_itself(subject):
+        natural = replace(natural, fate=replace(natural.fate, code=0, timed_out=False))
     return _Sides(subject, base.run, natural, disagreement(base.run.trace.ending, natural.trace.ending))
+
+
+def _ends_badly_itself(subject: Subject) -> bool:
+    """Whether the program comes to no end of its own under torch either."""
+    request = RunRequest(subject.setting, Runtime.TORCH, subject.probe, observe=False, finish=True)
+    return subject.bench.run(request).ended_badly
 
 
 def _with_luck(sides: _Sides) -> _Sides:
@@ -272,6 +285,11 @@ class _Healed:
     after: Difference | None
 
     @property
+    def never_ends(self) -> bool:
+        """Whether the process was cut off while no call was running."""
+        return self.run.cut_off and self.run.trace.in_flight is None
+
+    @property
     def raised(self) -> bool:
         """Whether it ended in an exception past which nothing could be handed over."""
         return isinstance(self.run.trace.ending, Raised)
@@ -295,6 +313,8 @@ def _everything(sides: _Sides) -> tuple[tuple[Finding, ...], TraceSummary]:
     )
     kept, promoted = _that_count(trial, sides, healed)
     findings = [*early, *healed.deaths, *collect(kept, subject.stage, subject.library)]
+    if sides.natural.ended_badly or healed.never_ends:
+        findings.append(never_ends(trial, healed.run if healed.never_ends else sides.natural))
     if _is_unexplained(sides, healed, findings, promoted):
         findings += _last_resort(sides, healed, findings)
     findings = with_effect_on_result(trial, sides.natural, healed.run, kept, findings)
@@ -305,8 +325,12 @@ def _everything(sides: _Sides) -> tuple[tuple[Finding, ...], TraceSummary]:
 def _that_count(trial: Trial, sides: _Sides, healed: _Healed) -> tuple[list[Divergence], list[Divergence]]:
     """The differences that count, as they show; and those of them that count since the outcome depends on them."""
     met = list(divergences(sides.base.trace, healed.run.trace, sides.own.events))
+    judged = with_own_answers(trial, healed.run, met)
+    if judged is not healed.run:
+        met = list(divergences(sides.base.trace, judged.trace, sides.own.events))
+    met = without_what_is_within(without_consequences(sides.base.trace, met))
     hard = [divergence for divergence in met if divergence.hard]
-    soft = by_layout_maker((d for d in met if not d.hard), sides.base.trace, healed.run.trace)
+    soft = by_layout_maker((d for d in met if not d.hard), sides.base.trace, judged.trace)
     explained = bool(hard or healed.deaths)
     outcomes = Outcomes(sides.differs, healed.after, healed.run.trace.ending, explained)
     promoted = outcome_depends_on(trial, soft, outcomes)

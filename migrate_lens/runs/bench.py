@@ -63,6 +63,11 @@ class Run:
         return self.died or self.fate.timed_out
 
     @property
+    def ended_badly(self) -> bool:
+        """Whether the process came to grief after the program's last statement."""
+        return not self.died and (self.fate.timed_out or self.fate.code != 0)
+
+    @property
     def in_flight_api(self) -> str:
         """The source of the call that was running when the process ended, ``""`` where none was."""
         place = self.trace.in_flight
@@ -172,6 +177,7 @@ class RunRequest:
         gradients: record the gradient that reaches each result.
         copy: places whose results are copied, so that they share no memory.
         kernel_log: where marked C++ calls write to.
+        finish: let the process end as a program does, and not as soon as its outcome is known.
     """
 
     setting: Setting
@@ -184,6 +190,7 @@ class RunRequest:
     gradients: bool = False
     copy: tuple[str, ...] = ()
     kernel_log: Path | None = None
+    finish: bool = False
 
     @property
     def heals_all(self) -> bool:
@@ -238,6 +245,7 @@ class Bench:
         job["values"] = request.values or request.heals_all
         job["kernel_log"] = str(request.kernel_log or "")
         job["timeout"] = request.timeout
+        job["finish"] = request.finish
         if request.healing is not None:
             _put_healing(job, request.healing)
         if request.heals_all:
@@ -327,6 +335,7 @@ class Bench:
             "steer": None,
             "environ": dict(setting.environ.get(runtime, {})),
             "backward": setting.backward,
+            "finish": False,
             "timeout": setting.timeout,
             "stdout": f"{stem}.out",
             "stderr": f"{stem}.err",

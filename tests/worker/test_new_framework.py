@@ -152,7 +152,7 @@ def job(folder: Path) -> dict[str, Any]:
     texts = dict.fromkeys(("spec", "reference", "kernel_log"), "")
     lists: dict[str, list[str]] = {name: [] for name in ("modules", "sys_path", "own", "scope", "spare", "skip")}
     more: dict[str, list[str]] = {"copy": [], "unbuilt": []}
-    switches = dict.fromkeys(("hashable", "gradients", "values", "backward"), False)
+    switches = dict.fromkeys(("hashable", "gradients", "values", "backward", "finish"), False)
     return {
         **texts, **lists, **more, **switches,
         "runtime": "tiny", "probe": "script", "path": str(folder / "program.py"), "cwd": str(folder), "seed": 7,

@@ -24,10 +24,13 @@ MAY_DRAW = re.compile(
 )
 # Functions that write running statistics into their arguments without counting it as a write.
 WRITES_UNSEEN = frozenset(["batch_norm", "instance_norm", "native_batch_norm"])
+_KINDS = ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
 # Uninitialised memory: shape and dtype are all that these promise.
 UNINITIALISED = frozenset(
-    ["empty", "empty_like", "new_empty", "empty_strided", "empty_permuted", "resize_", "resize_as_", "new"]
+    ["empty", "empty_like", "new_empty", "empty_strided", "empty_permuted", "resize_", "resize_as_"]
 )
+# What takes the extents of a tensor whose memory nobody wrote, or else its values.
+ALLOCATES = frozenset(["new", "Tensor", *(f"{kind}Tensor" for kind in _KINDS)])
 
 
 class Writes(Encoding):

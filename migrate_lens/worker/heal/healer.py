@@ -14,7 +14,9 @@ from typing import Any
 from migrate_lens.model.value import (
     ARRAY,
     FUNCTION,
+    LIST,
     TENSOR,
+    TUPLE,
     Encoded,
     KeywordValue,
     LayerValue,
@@ -85,6 +87,7 @@ class Healer(Recorder):
         self._missing: list[Called] = []
         self._synced: dict[int, tuple[weakref.ref[Any], tuple[int, int]]] = {}
         self._apart: dict[int, weakref.ref[Any]] = {}
+        self._remade: dict[int, weakref.ref[Any]] = {}
 
     def register(self, module: str, path: str, nodes: tuple[Node, ...]) -> int:
         base = super().register(module, path, nodes)
@@ -149,8 +152,20 @@ class Healer(Recorder):
         operands = self.tensors((*call.given, *call.kwargs.values()))
         self._write_back(operands, want.written)
         result = self._result(want, None, operands, has=False)
-        cut = skipped and isinstance(result, self.backend.tensor)
-        return self._target.linked(result, operands) if cut else result
+        return self._cut(result, [*operands, *self._own_tensors(call.func)]) if skipped else result
+
+    def _cut(self, result: Any, sources: list[Any]) -> Any:
+        """A result with a graph to what it would have been made of, in which the call that was skipped is not."""
+        if isinstance(result, self.backend.tensor):
+            return self._target.linked(result, sources)
+        if type(result) in (list, tuple):
+            return type(result)(self._cut(item, sources) for item in result)
+        return result
+
+    def _own_tensors(self, func: Any) -> list[Any]:
+        """Parameters and buffers of the layer that is called, or one of whose methods is."""
+        layer = func if isinstance(func, self.backend.module) else owner_of(func)
+        return list(self.backend.held(layer)) if isinstance(layer, self.backend.module) else []
 
     def _consequence(self, want: Called) -> bool:
         """Whether a difference may come of what a stand-in (an optimizer) left undone, so that it says nothing."""
@@ -210,12 +225,8 @@ class Healer(Recorder):
         theirs = [_argument(value) for value in want.inputs]
         if len(mine) != len(theirs):
             return False
-        for value, encoded in zip(mine, theirs, strict=True):
-            if tag(encoded) not in (ARRAY, "") or _flag(encoded):
-                continue
-            if difference(encoded, self.backend.encode(value)):
-                return True
-        return False
+        pairs = zip(mine, theirs, strict=True)
+        return any(_is_plain(encoded) and difference(encoded, self.backend.encode(value)) for value, encoded in pairs)
 
     # -- settling what happened ----------------------------------------------------------------------------------
 
@@ -246,7 +257,15 @@ class Healer(Recorder):
 
     def _says_nothing(self, call: Call, want: Called) -> bool:
         """Whether a difference comes of other inputs, or of what a stand-in left undone."""
+        if self._is_remade(call.func):
+            return True
         return call.place in self._unequal or self._other_inputs(call, want) or self._consequence(want)
+
+    def _is_remade(self, func: Any) -> bool:
+        """Whether a layer is called, or a method of one, that was made without what its class refuses."""
+        layer = func if isinstance(func, self.backend.module) else owner_of(func)
+        known = self._remade.get(id(layer))
+        return known is not None and known() is layer
 
     def _kept(self, call: Call, want: Called | None, out: Any) -> Any:
         """The target's own result, brought to torch's to the last bit where it agrees with it."""
@@ -349,7 +368,10 @@ class Healer(Recorder):
 
     def raised(self, call: Call, error: Exception) -> Any:
         want = self._want(*call.place) if self._heals(call.node) else None
-        self.write_raised(call, self.failure(call, error), "" if want is None else "raised")
+        if want is not None and self._is_remade(call.func):
+            self.journal.write(Handed("handed", *call.place))
+        else:
+            self.write_raised(call, self.failure(call, error), "" if want is None else "raised")
         if want is None:
             raise error
         if not isinstance(want, Called):
@@ -361,6 +383,7 @@ class Healer(Recorder):
             layer = self._without_refused(call)
             if layer is not None:
                 self._fill_layer(layer, LayerValue._make(want.value).state)
+                self._remade[id(layer)] = weakref.ref(layer)
                 return layer
         self._write_back(call.operands, want.written)
         return self._result(want, None, call.operands, has=False)
@@ -391,7 +414,8 @@ class Healer(Recorder):
         want = self._want(number, visit, "")
         kind = base if isinstance(base, type) else type(base)
         if isinstance(want, Called) and self._heals(number):
-            if self._factory.from_stand_in(kind) or not self.concerns((base,)):
+            handed = self._factory.from_stand_in(kind) or self._factory.gave(base)
+            if handed or not self.concerns((base,)):
                 self.journal.write(Handed("handed", number, visit, ""))
                 return self._factory.rebuild(want.value)
             if args is not None:
@@ -449,9 +473,16 @@ def _argument(value: Encoded) -> Encoded:
     return argument.value if isinstance(argument, KeywordValue) else value
 
 
-def _flag(value: Encoded) -> bool:
-    """Scalars that no result depends on in a way that could mislead: ``None`` and bools."""
-    return value is None or isinstance(value, bool)
+def _is_plain(value: Encoded, *, within: bool = False) -> bool:
+    """Whether an argument is the program's own data: numbers, text, arrays, and lists of them.
+
+    ``None`` and a bool alone are none: no result depends on them in a way that could mislead.
+    """
+    if tag(value) in (LIST, TUPLE):
+        return all(_is_plain(item, within=True) for item in value[1])
+    if value is None or isinstance(value, bool):
+        return within
+    return tag(value) in (ARRAY, "")
 
 
 def _differs(want: Called, result: Returned) -> bool:

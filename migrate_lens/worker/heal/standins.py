@@ -125,6 +125,11 @@ class Factory:
         self._classes: dict[str, type] = {}
         self._others: dict[str, Any] = {}
         self._tuples: dict[tuple[str, ...], Any] = {}
+        self._devices: dict[int, Any] = {}
+
+    def gave(self, value: Any) -> bool:
+        """Whether a value is the nearest that the target has to one of torch's, and not one that it made itself."""
+        return id(value) in self._devices
 
     def is_stand_in(self, value: Any) -> bool:
         """Whether a value, or the class that it is, stands in for something missing."""
@@ -262,7 +267,10 @@ class Factory:
 
     def _device(self, name: str) -> Any:
         device = self._backend.device_of(name)
-        return self._other(f"device {name}") if device is None else device
+        if device is None:
+            return self._other(f"device {name}")
+        self._devices[id(device)] = device
+        return device
 
     def _module(self, name: str) -> Any:
         if name not in self._others:

@@ -7,26 +7,27 @@ from typing import Any, NamedTuple
 
 from migrate_lens.model.value import Encoded
 from migrate_lens.protocol.flags import Flags
-from migrate_lens.worker.backends.writes import MAY_DRAW, UNINITIALISED, WRITES_UNSEEN
+from migrate_lens.worker.backends.writes import ALLOCATES, MAY_DRAW, UNINITIALISED, WRITES_UNSEEN
 
 Place = tuple[int, int, str]
 
 
 class Traits(NamedTuple):
-    """What a documented name says about its calls."""
+    """What a documented name says about its calls; ``may_allocate`` is a tensor class, which takes extents too."""
 
     may_draw: bool
     writes_unseen: bool
     uninitialised: bool
+    may_allocate: bool
 
 
 def traits_of(api: str) -> Traits:
     """Look at a documented name."""
     last = api.rpartition(".")[2]
-    return Traits(MAY_DRAW.search(api) is not None, last in WRITES_UNSEEN, last in UNINITIALISED)
+    return Traits(MAY_DRAW.search(api) is not None, last in WRITES_UNSEEN, last in UNINITIALISED, last in ALLOCATES)
 
 
-NO_TRAITS = Traits(may_draw=False, writes_unseen=False, uninitialised=False)
+NO_TRAITS = Traits(may_draw=False, writes_unseen=False, uninitialised=False, may_allocate=False)
 
 
 @dataclass(slots=True, eq=False)

@@ -238,7 +238,7 @@ class Recorder(Naming):
     def _flags(self, call: Call, out: Any) -> Flags:
         """What is known of a call that returned beyond its result."""
         flags, func, backend = Flags(), call.func, self.backend
-        if call.traits.uninitialised:
+        if call.traits.uninitialised or (call.traits.may_allocate and _is_of_extents(call.args)):
             flags.uninitialised = True
         if call.traits.writes_unseen:
             flags.writes_unseen = True
@@ -445,6 +445,11 @@ class Recorder(Naming):
         encoded, visit = self.backend.encode(value), self.visits[number]
         self.journal.write(Called("call", number, visit, "", api, inputs, encoded, serials, [], flags.letters(), ""))
         return value
+
+
+def _is_of_extents(args: tuple[Any, ...]) -> bool:
+    """Whether a tensor class is called with the extents of a tensor, not with its values."""
+    return bool(args) and all(type(extent) is int for extent in args)
 
 
 __all__ = ["CONTAINER", "FRAMEWORK", "OTHER", "USER", "Failure", "Recorder"]

@@ -60,7 +60,8 @@ class Job(TypedDict):
     values of large results whole, not sampled; ``observe`` False runs the program untouched; ``kernel_log`` is the
     file that marked C++ calls write to (see ``native``), each observed call begins a part of it; ``about`` is
     written at the head of the trace; ``steer`` is what a user wants done at chosen calls (see ``Steer``), or None;
-    ``environ`` holds variables to set; ``backward`` differentiates the program's result at its end.
+    ``environ`` holds variables to set; ``backward`` differentiates the program's result at its end; ``finish`` lets the
+    process end as a program does, so that what is released then is released.
     The probe ``replay`` makes the calls of the file at ``path`` (see ``worker.run.replay``), and looks below them with
     ``all`` for zoom.
     The probe ``ask`` runs nothing: it says of each dotted name in ``modules`` what kind of thing it is.
@@ -92,6 +93,7 @@ class Job(TypedDict):
     steer: Steer | None
     environ: dict[str, str]
     backward: bool
+    finish: bool
     timeout: float
     stdout: str
     stderr: str

@@ -16,7 +16,7 @@ import select
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from migrate_lens.worker import backends
 
@@ -80,7 +80,7 @@ def _serve(job: Job, framework: Framework, backend: Backend, commands: int) -> d
     return {**fate, "seconds": time.monotonic() - start}
 
 
-def _child(job: Job, framework: Framework, backend: Backend) -> None:
+def _child(job: Job, framework: Framework, backend: Backend) -> NoReturn:
     os.setsid()
     _die_with_parent()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -97,7 +97,9 @@ def _child(job: Job, framework: Framework, backend: Backend) -> None:
         sys.stderr.flush()
         code = 0
     finally:
-        os._exit(code)
+        if code or not job["finish"]:
+            os._exit(code)
+    raise SystemExit(0)  # an end like any program's: what it still holds is released
 
 
 def _wait(child: int, timeout: float, commands: int) -> dict[str, Any]:
