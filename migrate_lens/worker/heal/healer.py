@@ -391,7 +391,7 @@ class Healer(Recorder):
         want = self._want(number, visit, "")
         kind = base if isinstance(base, type) else type(base)
         if isinstance(want, Called) and self._heals(number):
-            if self._factory.from_stand_in(kind) or not self.concerns((base,)):
+            if self._factory.from_stand_in(kind) or self._factory.answers_for(base) or not self.concerns((base,)):
                 self.journal.write(Handed("handed", number, visit, ""))
                 return self._factory.rebuild(want.value)
             if args is not None:
@@ -417,6 +417,8 @@ class Healer(Recorder):
 
     def observed(self, number: int, api: str, value: Any, base: Any = None) -> Any:
         want = self._want(number, self.visits[number], "") if self._heals(number) else None
+        if isinstance(want, Called) and self._factory.answers_for(base):
+            return self._handed(want, number, value)
         encoded = self.backend.encode(value)
         if not isinstance(want, Called) or difference(want.value, encoded) is None:
             self.note_read(number, api, encoded)
@@ -430,6 +432,13 @@ class Healer(Recorder):
             return value  # torch's run wrote this very tensor, so whoever else holds the target's sees it too
         value = self._target.as_key(value) if self._policy.hashable else value
         return self._factory.rebuild(want.value, value, has=True)
+
+    def _handed(self, want: Called, number: int, value: Any) -> Any:
+        """Torch's answer for what is read from an object that stands in: this says nothing about the target."""
+        self.journal.write(Handed("handed", number, self.visits[number], ""))
+        if isinstance(value, self.backend.tensor) and self._fill(value, want.value):
+            return value  # the layer's own tensor
+        return self._factory.rebuild(want.value)
 
     def decorated(self, number: int, decorator: Any, target: Any) -> Any:
         if self._factory.is_stand_in(decorator):

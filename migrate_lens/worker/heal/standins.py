@@ -41,6 +41,7 @@ from migrate_lens.model.value import (
 )
 from migrate_lens.worker.backends.building import built_array
 from migrate_lens.worker.backends.framework import TargetBackend
+from migrate_lens.worker.backends.kinds import ADOPTED
 
 MARK = "__ml_stand_in__"
 LOADER = "torch.utils.data.DataLoader"
@@ -63,6 +64,8 @@ class StandInMeta(type):
 
 class Object(metaclass=StandInMeta):
     """An instance of something that the target does not have."""
+
+    __ml_adopted__ = True
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and isinstance(args[0], str):
@@ -99,6 +102,8 @@ def layer_class(base: Any) -> Any:
     """
 
     class Layer(base):  # type: ignore[misc]
+        __ml_adopted__ = True
+
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__()
 
@@ -124,6 +129,7 @@ class Factory:
         self._iterations = itertools.count(1)
         self._classes: dict[str, type] = {}
         self._others: dict[str, Any] = {}
+        self._devices: dict[str, Any] = {}
         self._tuples: dict[tuple[str, ...], Any] = {}
 
     def is_stand_in(self, value: Any) -> bool:
@@ -133,6 +139,10 @@ class Factory:
         if isinstance(value, type):
             return MARK in value.__dict__ or value is Object
         return MARK in type(value).__dict__ or isinstance(value, _Module)
+
+    def answers_for(self, base: Any) -> bool:
+        """Whether an object is there only since torch has it, so that what it says is no word of the target's."""
+        return self.is_stand_in(base) or any(base is device for device in self._devices.values())
 
     def is_empty(self, func: Any) -> bool:
         """Whether a call would only reach the empty ``forward`` of a layer that stands in, as a base class does."""
@@ -152,14 +162,14 @@ class Factory:
 
     def _make_class(self, name: str, base: Any) -> type:
         last = name.rpartition(".")[2]
-        space: dict[str, Any] = {MARK: True, "__module__": name.rpartition(".")[0]}
+        space: dict[str, Any] = {MARK: True, ADOPTED: True, "__module__": name.rpartition(".")[0]}
         if name == LOADER:
             space["__iter__"] = lambda _: self._iterate(next(self._iterations))
         kind: Any = type(base)
         try:
             made: type = kind(last, (base,), space)
         except TypeError:  # a class that nothing may be derived from
-            return StandInMeta(last, (Object,), {MARK: True})
+            return StandInMeta(last, (Object,), {**space})
         return made
 
     def _iterate(self, number: int) -> Iterator[Any]:
@@ -245,7 +255,8 @@ class Factory:
 
     def _named(self, fields: tuple[str, ...]) -> Any:
         if fields not in self._tuples:
-            self._tuples[fields] = collections.namedtuple("Result", fields, rename=True)
+            plain: Any = collections.namedtuple("Result", fields, rename=True)
+            self._tuples[fields] = type("Result", (plain,), {"__slots__": (), ADOPTED: True})
         return self._tuples[fields]
 
     def _size(self, extents: tuple[int, ...]) -> Any:
@@ -261,8 +272,10 @@ class Factory:
             return self._other(f"torch.{name}")
 
     def _device(self, name: str) -> Any:
-        device = self._backend.device_of(name)
-        return self._other(f"device {name}") if device is None else device
+        if name not in self._devices:
+            device = self._backend.device_of(name)
+            self._devices[name] = self._other(f"device {name}") if device is None else device
+        return self._devices[name]
 
     def _module(self, name: str) -> Any:
         if name not in self._others:
@@ -295,6 +308,8 @@ class Factory:
 
 class _Module(types.ModuleType):
     """A module that the target does not have."""
+
+    __ml_adopted__ = True
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

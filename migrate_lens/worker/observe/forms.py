@@ -14,11 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 from migrate_lens.worker.backends import FRAMEWORKS
-from migrate_lens.worker.backends.kinds import owner_of
+from migrate_lens.worker.backends.kinds import looks_at_caller, owner_of
 from migrate_lens.worker.observe import nodes
 from migrate_lens.worker.observe.call import Call
 from migrate_lens.worker.observe.naming import DOCUMENTED
-from migrate_lens.worker.observe.recorder import CONTAINER, OTHER, USER, Recorder
+from migrate_lens.worker.observe.recorder import CONTAINER, FRAMEWORK, OTHER, USER, Recorder
 
 Helper = Callable[..., Any]
 
@@ -66,6 +66,7 @@ def make(recorder: Recorder) -> dict[str, Helper]:
         nodes.BIND: Bound,
         nodes.HAND: _hand(recorder, call),
         nodes.ATTRIBUTE: _attribute(recorder),
+        nodes.INHERITED: _inherited(recorder),
         nodes.OPERATOR: _operate(recorder),
         nodes.SLICE: slice,
         nodes.INPLACE: augment,
@@ -232,6 +233,26 @@ def _attribute(recorder: Recorder) -> Helper:
     return attribute
 
 
+def _inherited(recorder: Recorder) -> Helper:
+    """An attribute of ``self`` that the program does not set: where the class is a framework's layer's, it has it."""
+    visits, backend = recorder.visits, recorder.backend
+
+    def inherited(number: int, base: Any, name: str, /) -> Any:
+        kind = type(base)
+        if not backend.extends(kind):
+            return getattr(base, name)
+        visits[number] += 1
+        try:
+            value = getattr(base, name)
+        except AttributeError as error:
+            return recorder.absent(number, base, name, error, None)
+        if backend.defines(kind, name) or isinstance(value, types.MethodType):
+            return value
+        return recorder.observed(number, recorder.method_name(number, base, name), value, base)
+
+    return inherited
+
+
 def _watched(recorder: Recorder, base: Any, value: Any) -> bool:
     """Whether it concerns the framework that a value was read from a base."""
     backend = recorder.backend
@@ -356,6 +377,10 @@ def _decorate(recorder: Recorder) -> Helper:
     visits = recorder.visits
 
     def decorate(number: int, decorator: Any, /) -> Any:
+        if looks_at_caller(decorator) and recorder.origin(decorator) == FRAMEWORK:
+            visits[number] += 1
+            return decorator  # Python itself applies it, in the program's own frame
+
         def apply(target: Any) -> Any:
             visits[number] += 1
             return recorder.decorated(number, decorator, target)

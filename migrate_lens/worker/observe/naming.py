@@ -22,6 +22,7 @@ _FUNCTION = types.FunctionType
 _BOUND = types.MethodType
 _BUILTIN = types.BuiltinMethodType
 _OPERATORS = "torch._ops."  # where the classes of registered operators are
+_RECORDS = "pybind11_builtins"  # what functions that pybind11 makes are bound to, which says nothing of whose they are
 _CACHED = type(functools.lru_cache(lambda: None))
 
 
@@ -97,7 +98,7 @@ class Naming:
         if _rewritten(getattr(kind, "__call__", None)):  # noqa: B004 - whose the method is, not whether there is one
             return USER
         owner = owner_of(func)
-        if owner is not None and not isinstance(owner, types.ModuleType):
+        if owner is not None and not isinstance(owner, types.ModuleType) and type(owner).__module__ != _RECORDS:
             owner_kind = owner if isinstance(owner, type) else type(owner)
             return FRAMEWORK if self.backend.foreign(owner_kind) else OTHER
         if self.backend.foreign(kind):

@@ -55,6 +55,18 @@ def bound(tree: ast.Module) -> frozenset[str]:
     return frozenset(names) - FRAMED
 
 
+def given(tree: ast.Module) -> frozenset[str]:
+    """Names of attributes that the program itself gives to an object, as far as its text says so."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            names.add(node.attr)
+        elif isinstance(node, ast.Call):
+            texts = (a.value for a in node.args[:2] if isinstance(a, ast.Constant))
+            names.update(text for text in texts if isinstance(text, str))
+    return frozenset(names)
+
+
 def handed(node: ast.Call, name: str) -> ast.expr | None:
     """The function that a call hands to something that calls it: ``torch.relu`` in ``map(torch.relu, xs)``."""
     place = _CALLERS.get(name)
