@@ -31,6 +31,7 @@ from migrate_lens.protocol.frames import Called, Event, Handed, Healed, LayerSta
 from migrate_lens.protocol.journal import Journal
 from migrate_lens.worker.backends.framework import TargetBackend
 from migrate_lens.worker.backends.kinds import owner_of
+from migrate_lens.worker.heal.address import ADDRESSES, Address
 from migrate_lens.worker.heal.reference import NO_EVENTS, NO_STATES, Reference, Visit, key_of, name_of
 from migrate_lens.worker.heal.standins import Factory
 from migrate_lens.worker.observe.call import Call, Place, Returned
@@ -73,7 +74,7 @@ class Healer(Recorder):
         backend.keep = None  # values are held against torch's as soon as they are there
         self._reference_trace = reference
         self._policy = policy
-        self._factory = Factory(backend, reference.items)
+        self._factory = Factory(backend, reference.items, reference.version)
         self._target = backend
         self._expected: list[Mapping[Visit, Event]] = [NO_EVENTS]
         self._states: list[Mapping[Visit, LayerState]] = [NO_STATES]
@@ -313,6 +314,8 @@ class Healer(Recorder):
 
     def _result(self, want: Called, out: Any, operands: Sequence[Any], *, has: bool) -> Any:
         """Torch's result; the argument itself where torch handed back an argument."""
+        if type(out) is int and want.api.rpartition(".")[2] in ADDRESSES:
+            return Address(out, want.value)
         index = want.facts.argument
         if index is not None and index < len(operands) and self._fill(operands[index], want.value):
             return operands[index]

@@ -10,10 +10,12 @@ import builtins
 import collections
 import importlib.abc
 import importlib.machinery
+import importlib.metadata
 import itertools
 import sys
 import types
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -113,16 +115,40 @@ def layer_class(base: Any) -> Any:
     return Layer
 
 
+class Installed(importlib.metadata.Distribution):
+    """What the lists of installed packages say of torch.
+
+    Args:
+        version: its version.
+    """
+
+    def __init__(self, version: str) -> None:
+        self._text = f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n"
+
+    def read_text(self, filename: str) -> str | None:
+        return self._text if filename in ("METADATA", "PKG-INFO") else None
+
+    def locate_file(self, path: Any) -> Path:
+        return Path(path)
+
+
 class Factory:
     """Makes stand-ins and rebuilds recorded values as the target's objects; one object per missing name.
 
     Args:
         backend: the target's side of the seam.
         items: what torch's data loaders handed out, by the number of the iteration.
+        version: torch's.
     """
 
-    def __init__(self, backend: TargetBackend, items: Mapping[int, Sequence[Encoded]] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        backend: TargetBackend,
+        items: Mapping[int, Sequence[Encoded]] = MappingProxyType({}),
+        version: str = "0",
+    ) -> None:
         self._backend = backend
+        self._version = version
         self._items = items
         self._layer_class = layer_class(backend.module)
         self._bases = {"module": self._layer_class, "exception": Exception, "tensor": backend.tensor}
@@ -222,6 +248,8 @@ class Factory:
                 return known if isinstance(known, type) else self.class_of(name, base)
             case ModuleValue(name=name):
                 return self._module(name)
+            case ObjectValue(name=name) if name.endswith("Distribution"):
+                return Installed(self._version)
             case ObjectValue(name=name):
                 kind: Any = self.class_of(name, "")
                 return kind.__new__(kind)

@@ -24,6 +24,7 @@ Helper = Callable[..., Any]
 
 _PLAIN = frozenset((str, bytes, int, float, bool, list, dict, set, tuple, type(None), type(iter([])), complex))
 _VALUES = (str, bytes, int, float, list, tuple, dict)
+_DIRECTORIES = frozenset(("importlib", "importlib_metadata", "pkgutil", "pkg_resources"))
 _UNARY = frozenset(("neg", "invert", "pos"))
 
 
@@ -88,6 +89,8 @@ def _call(recorder: Recorder) -> Helper:
     def call(number: int, func: Any, /, *args: Any, **kwargs: Any) -> Any:
         visits[number] += 1
         kind = origin(func)
+        if kind == OTHER and asks_for_framework(func, args):
+            return _ask(recorder, Call(number, func, args, kwargs, args))
         if kind == USER or (kind == OTHER and not recorder.concerns((*args, *kwargs.values()))):
             return func(*args, **kwargs)
         if kind == CONTAINER and recorder.open(func, args, kwargs):
@@ -148,6 +151,8 @@ def _framework_method(recorder: Recorder) -> Helper:
         if "." in attribute and isinstance(owner_of(call.func), _VALUES):
             call.func = _through_value(recorder, call.node, base, attribute)
             kind = origin(call.func)
+        if kind == OTHER and asks_for_framework(call.func, call.args):
+            return _ask(recorder, call)
         if kind == OTHER and not recorder.concerns((*call.args, *call.kwargs.values())):
             return call.func(*call.args, **call.kwargs)
         if kind == CONTAINER and recorder.open(call.func, call.args, call.kwargs):
@@ -158,6 +163,25 @@ def _framework_method(recorder: Recorder) -> Helper:
         return invoke(call)
 
     return framework_method
+
+
+def asks_for_framework(func: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a call asks the import system, or the lists of what is installed, for the framework by its name."""
+    if not args or type(args[0]) is not str or args[0].partition(".")[0] != nodes.FRAMEWORK:
+        return False
+    return (getattr(func, "__module__", None) or "").partition(".")[0] in _DIRECTORIES
+
+
+def _ask(recorder: Recorder, call: Call) -> Any:
+    """A module that is imported by its name is what an import statement of it is; other answers are results."""
+    if call.func is not importlib.import_module:
+        return recorder.invoke(call)
+    name = call.args[0]
+    try:
+        loaded = importlib.import_module(*call.args, **call.kwargs)
+    except ImportError as error:
+        return recorder.not_there(call.node, name, error)
+    return recorder.imported(call.node, name, loaded, "")
 
 
 def _hand(recorder: Recorder, call: Helper) -> Helper:
