@@ -1,4 +1,4 @@
-"""Addresses of memory: the target's own and torch's in; a number out that compares as torch's and leads to the target's."""
+"""Addresses of memory: the target's and torch's in; a number out that compares as torch's and leads to the target's."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Address(int):
         return made
 
     def __eq__(self, other: object) -> bool:
-        return self.theirs == _theirs(other)
+        return bool(self.theirs == _theirs(other))
 
     def __ne__(self, other: object) -> bool:
-        return self.theirs != _theirs(other)
+        return bool(self.theirs != _theirs(other))
 
     def __lt__(self, other: Any) -> bool:
         return bool(self.theirs < _theirs(other))

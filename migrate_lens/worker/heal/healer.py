@@ -362,6 +362,8 @@ class Healer(Recorder):
             return owner
         if want.facts.made_layer:
             layer = self._without_refused(call)
+            if call.making:
+                layer = owner
             if layer is not None:
                 self._fill_layer(layer, LayerValue._make(want.value).state)
                 return layer

@@ -6,7 +6,19 @@ from collections.abc import Mapping, Sequence
 
 from migrate_lens.model.value import OBJECT, Encoded, references, tag, tensors
 from migrate_lens.protocol import journal as wire
-from migrate_lens.protocol.frames import About, Absent, Called, Event, Frame, Item, LayerState, Module, Raised, Value, typed
+from migrate_lens.protocol.frames import (
+    About,
+    Absent,
+    Called,
+    Event,
+    Frame,
+    Item,
+    LayerState,
+    Module,
+    Raised,
+    Value,
+    typed,
+)
 from migrate_lens.worker.observe.nodes import Node
 
 NodeKey = tuple[str, int, int, int, int, str]

@@ -283,7 +283,7 @@ class Factory:
 
     def _named(self, fields: tuple[str, ...]) -> Any:
         if fields not in self._tuples:
-            plain: Any = collections.namedtuple("Result", fields, rename=True)
+            plain: Any = collections.namedtuple("Result", fields, rename=True)  # type: ignore[misc]
             self._tuples[fields] = type("Result", (plain,), {"__slots__": (), ADOPTED: True})
         return self._tuples[fields]
 

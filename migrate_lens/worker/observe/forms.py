@@ -297,11 +297,14 @@ def _operate(recorder: Recorder) -> Helper:
     visits, invoke = recorder.visits, recorder.invoke
     foreign, layer = recorder.backend.foreign, recorder.backend.module
     functions = {n: getattr(operator, n) for n in (*nodes.BINARY.values(), "getitem")}
+    union = _unite(recorder)
     names = {n: f"torch.Tensor.{DOCUMENTED.get(n, n)}" for n in functions}
 
     def operate(number: int, name: str, left: Any, /, *right: Any) -> Any:
         if not foreign(type(left)) and not (right and foreign(type(right[0]))):
-            return functions[name](left, *right)
+            return union(number, left, *right) if name == "or_" else functions[name](left, *right)
+        if name == "getitem" and isinstance(right[0], type):
+            return left[right[0]]  # List[torch.Tensor]
         if isinstance(left, layer):
             return functions[name](left, *right)
         visits[number] += 1
@@ -314,6 +317,21 @@ def _operate(recorder: Recorder) -> Helper:
         return invoke(Call(number, functions[name], operands, {}, operands, names[name]))
 
     return operate
+
+
+def _unite(recorder: Recorder) -> Helper:
+    """``str | torch.device``: types of the framework's in a union, which a target may have as something else."""
+    visits, invoke, backend = recorder.visits, recorder.invoke, recorder.backend
+
+    def unite(number: int, left: Any, right: Any, /) -> Any:
+        kinds = [kind for kind in (left, right) if isinstance(kind, type) and backend.foreign(kind)]
+        if not kinds:
+            return left | right
+        visits[number] += 1
+        operands = (left, right)
+        return invoke(Call(number, operator.or_, operands, {}, operands, f"{backend.type_name(kinds[0])}.__or__"))
+
+    return unite
 
 
 def _augment(recorder: Recorder) -> Helper:

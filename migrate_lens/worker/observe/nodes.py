@@ -232,11 +232,11 @@ class _Rewriter(ast.NodeTransformer):
                 ATTRIBUTE, node, self._number(node, places.ATTRIBUTE, name), root, ast.Constant(".".join(attributes))
             )
         base = node.value
-        root = base.id if isinstance(base, ast.Name) else ""
-        if not self._annotation and root == "self" and node.attr not in self._given:
+        name = base.id if isinstance(base, ast.Name) else ""
+        if not self._annotation and name == "self" and node.attr not in self._given:
             number = self._number(node, places.ATTRIBUTE, node.attr)
             return self._helper(INHERITED, node, number, base, ast.Constant(node.attr))
-        if self._annotation or root in ("self", "cls") or (root and self._unobserved(root)):
+        if self._annotation or name in ("self", "cls") or (name and self._unobserved(name)):
             self.generic_visit(node)
             return node
         number = self._number(node, places.ATTRIBUTE, node.attr)
@@ -248,7 +248,7 @@ class _Rewriter(ast.NodeTransformer):
         return self._helper(OPERATOR, node, number, ast.Constant(name), *(self.visit(o) for o in operands))
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        if self._annotation or _is_plain(node):
+        if (self._annotation and not isinstance(node.op, ast.BitOr)) or _is_plain(node):
             self.generic_visit(node)
             return node
         return self._operator(node, node.op, node.left, node.right)

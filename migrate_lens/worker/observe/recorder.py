@@ -165,15 +165,27 @@ class Recorder(Naming):
         journal.enter(0)
         if self.kernel_log >= 0:
             self._mark(0, 0, "")
+        if call.making:
+            return self._made(call)
         flags = self._flags(call, out)
         after = call.versions(call.operands)
         if after != call.before:
             call.written = [i for i, version in enumerate(after) if version != call.before[i]]
         return self.returned(call, flags, out)
 
+    def _made(self, call: Call) -> None:
+        """Record that the framework's part of a layer of the program's own class was made, as the layer that it is."""
+        layer, flags = call.func.__self__, Flags()
+        flags.made_layer = True
+        flags.layer = self.layer_serial(layer)
+        self.returned(call, flags, layer)
+
     def _look_at(self, call: Call) -> None:
         """Find out what there is to know of a call before it is made."""
         call.visit = self.visits[call.node]
+        call.making = self.makes_layer(call.func)
+        if call.making:
+            call.api = self.backend.as_torch(self.backend.type_name(type(call.func.__self__)))
         if not call.api:
             call.api = self.function_name(call.node, call.func, call.args)
         traits = self._traits.get(call.api)
