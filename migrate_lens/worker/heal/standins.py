@@ -6,6 +6,7 @@ back what it was given, as a context manager it does nothing, as a base class it
 
 from __future__ import annotations
 
+import abc
 import builtins
 import collections
 import importlib.abc
@@ -49,8 +50,8 @@ MARK = "__ml_stand_in__"
 LOADER = "torch.utils.data.DataLoader"
 
 
-class StandInMeta(type):
-    """Class of stand-in classes: unknown class attributes are stand-ins too."""
+class StandInMeta(abc.ABCMeta):
+    """Class of stand-in classes: unknown class attributes are stand-ins too, and abstract classes may be bases too."""
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):

@@ -18,6 +18,7 @@ class Traits(NamedTuple):
     may_draw: bool
     writes_unseen: bool
     uninitialised: bool
+    framed: bool = False  # it asks which frame called it
 
 
 def traits_of(api: str) -> Traits:

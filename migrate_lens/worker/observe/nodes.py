@@ -100,7 +100,7 @@ class _Rewriter(ast.NodeTransformer):
         self.aliases = syntax.aliases(tree)
         self._lines = source.split("\n")
         self._bound = syntax.bound(tree)
-        self._given = self._bound | syntax.given(tree)
+        self._given: frozenset[str] = frozenset()  # by the class around
         self._taken: set[tuple[int, int, int, int, str]] = set()
         self._base = base
         self._strings = syntax.annotations_are_strings(tree)
@@ -400,7 +400,9 @@ class _Rewriter(ast.NodeTransformer):
         node.decorator_list = [self._decorator(d) for d in node.decorator_list]
         node.bases = [self.visit(b) for b in node.bases]
         node.keywords = [self.visit(k) for k in node.keywords]
+        outer, self._given = self._given, syntax.given(node)
         node.body = self._block(node.body)
+        self._given = outer
         return node
 
     def _decorator(self, node: ast.expr) -> ast.expr:

@@ -22,8 +22,10 @@ from migrate_lens.protocol.flags import Flags
 from migrate_lens.protocol.frames import Called
 from migrate_lens.protocol.journal import Journal
 from migrate_lens.worker.backends.encoding import DEPTH, ITEMS
+from migrate_lens.worker.backends.kinds import looks_at_caller
 from migrate_lens.worker.backends.writes import Writes
 from migrate_lens.worker.observe.call import Call, Traits, traits_of
+from migrate_lens.worker.observe.callers import as_caller
 from migrate_lens.worker.observe.failures import Failure, failure_of, lacking
 from migrate_lens.worker.observe.naming import CONTAINER, FRAMEWORK, OTHER, USER, Naming, exported
 from migrate_lens.worker.observe.nodes import Node
@@ -156,6 +158,8 @@ class Recorder(Naming):
         if self.kernel_log >= 0:
             self._mark(call.node, call.visit, call.part)
         try:
+            if call.traits.framed:
+                call.func = as_caller(call.func)
             out = call.func(*call.args, **call.kwargs) if self.caller is None else self.caller(call)
             if self.gradients:
                 self._watch(call, out)
@@ -190,7 +194,8 @@ class Recorder(Naming):
             call.api = self.function_name(call.node, call.func, call.args)
         traits = self._traits.get(call.api)
         if traits is None:
-            traits = self._traits[call.api] = traits_of(call.api)
+            traits = traits_of(call.api)._replace(framed=looks_at_caller(call.func))
+            self._traits[call.api] = traits
         call.traits = traits
         call.operands = self.tensors((*call.given, *call.kwargs.values()) if call.kwargs else call.given)
         backend = self.backend
