@@ -55,6 +55,45 @@ def test_a_program_with_several_gaps_gives_all_of_them(lab: Lab, name: str) -> N
     assert lab.diagnose(source).keys == expected
 
 
+STOPS = expected_of("stops.txt")
+
+
+@pytest.mark.parametrize("name", STOPS)
+def test_what_only_torch_has_stops_no_run(lab: Lab, name: str) -> None:
+    source, expected = STOPS[name]
+    found = lab.diagnose(source)
+    assert found.observed
+    assert found.keys == expected
+    summary = found.investigation.summary
+    assert summary is not None
+    assert (summary.reached, summary.note) == (summary.torch_calls, "")
+
+
+def test_memory_is_read_at_the_address_that_the_target_has(lab: Lab) -> None:
+    """The address decides as torch's does, and leads to the target's own memory."""
+    found = lab.diagnose(
+        """
+        import ctypes, torch
+        x = torch.full((4,), 3.0)
+        y = x[1:]
+        assert y.data_ptr() - x.data_ptr() == 4
+        raw = ctypes.cast(x.data_ptr(), ctypes.POINTER(ctypes.c_float))
+        result = torch.detach(torch.tensor([raw[i] for i in range(4)]))"""
+    )
+    assert found.keys == ["torch.detach:missing_api"]
+    assert found.investigation.stages[0].outcome is not Outcome.CRASHED
+
+
+def test_lists_of_packages_that_are_not_asked_for_torch_are_left_alone(lab: Lab) -> None:
+    found = lab.diagnose(
+        """
+        import importlib, importlib.metadata, importlib.util, torch
+        assert importlib.metadata.version("numpy") and importlib.util.find_spec("json")
+        result = importlib.import_module("torch.nn").Linear(2, 2)(torch.ones(1, 2))"""
+    )
+    assert found.keys == []
+
+
 LUCK = {
     "time and the system's random numbers": "torch.tensor([time.perf_counter(), int.from_bytes(os.urandom(2), 'big')])",
     "the order of a set of objects": "torch.tensor([things[a] for a in set(things)])",

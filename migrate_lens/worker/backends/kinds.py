@@ -11,6 +11,9 @@ import types
 from abc import ABC
 from typing import Any, ClassVar
 
+_FRAMES = frozenset(("currentframe", "_getframe", "getouterframes", "stack"))
+ADOPTED = "__ml_adopted__"  # in the namespace of a class that counts as the framework's own
+
 
 class Kinds(ABC):
     """Tells a framework's own classes and objects from all others, and names them.
@@ -39,18 +42,33 @@ class Kinds(ABC):
         self.containers = containers
         self._names: dict[type, str] = {}
         self._foreign: dict[type, bool] = {}
+        self._extends: dict[type, bool] = {}
 
     def foreign(self, kind: type) -> bool:
         """Whether a type belongs to the framework."""
         known = self._foreign.get(kind)
         if known is None:
-            known = any((base.__module__ or "").partition(".")[0] in self.tops for base in kind.__mro__[:-1])
+            known = any(map(self.own, kind.__mro__[:-1]))
             self._foreign[kind] = known
         return known
 
     def own(self, kind: type) -> bool:
-        """Whether a class is the framework's own, not a program's subclass."""
-        return (getattr(kind, "__module__", None) or "").partition(".")[0] in self.tops
+        """Whether a class is the framework's own, or stands in for one that it lacks, and is no program's subclass."""
+        if (getattr(kind, "__module__", None) or "").partition(".")[0] in self.tops:
+            return True
+        return isinstance(kind, type) and ADOPTED in vars(kind)
+
+    def extends(self, kind: type) -> bool:
+        """Whether a class is a program's that is made from one of the framework's layers, not from their base alone."""
+        known = self._extends.get(kind)
+        if known is None:
+            known = not self.own(kind) and issubclass(kind, self.module) and self._nearest(kind) is not self.module
+            self._extends[kind] = known
+        return known
+
+    def defines(self, kind: type, name: str) -> bool:
+        """Whether a class of the program's gives its objects a name."""
+        return any(name in vars(base) for base in kind.__mro__ if not self.own(base))
 
     def type_name(self, kind: type) -> str:
         """The public name of the nearest class that is the framework's own."""
@@ -100,6 +118,12 @@ def public_name(value: Any) -> str:
 def owner_of(func: Any) -> Any:
     """The object that a callable is bound to; one that makes up its attributes is not asked, it might refuse."""
     return None if hasattr(type(func), "__getattr__") else getattr(func, "__self__", None)
+
+
+def looks_at_caller(func: Any) -> bool:
+    """Whether a function asks which frame called it, so that none of ours may stand between."""
+    code = getattr(func, "__code__", None)
+    return isinstance(code, types.CodeType) and not _FRAMES.isdisjoint(code.co_names)
 
 
 def _of_owner(value: Any, name: str) -> str:

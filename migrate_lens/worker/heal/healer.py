@@ -33,6 +33,7 @@ from migrate_lens.protocol.frames import Called, Event, Handed, Healed, LayerSta
 from migrate_lens.protocol.journal import Journal
 from migrate_lens.worker.backends.framework import TargetBackend
 from migrate_lens.worker.backends.kinds import owner_of
+from migrate_lens.worker.heal.address import ADDRESSES, Address
 from migrate_lens.worker.heal.reference import NO_EVENTS, NO_STATES, Reference, Visit, key_of, name_of
 from migrate_lens.worker.heal.standins import Factory
 from migrate_lens.worker.observe.call import Call, Place, Returned
@@ -75,7 +76,7 @@ class Healer(Recorder):
         backend.keep = None  # values are held against torch's as soon as they are there
         self._reference_trace = reference
         self._policy = policy
-        self._factory = Factory(backend, reference.items)
+        self._factory = Factory(backend, reference.items, reference.version)
         self._target = backend
         self._expected: list[Mapping[Visit, Event]] = [NO_EVENTS]
         self._states: list[Mapping[Visit, LayerState]] = [NO_STATES]
@@ -332,6 +333,8 @@ class Healer(Recorder):
 
     def _result(self, want: Called, out: Any, operands: Sequence[Any], *, has: bool) -> Any:
         """Torch's result; the argument itself where torch handed back an argument."""
+        if type(out) is int and want.api.rpartition(".")[2] in ADDRESSES:
+            return Address(out, want.value)
         index = want.facts.argument
         if index is not None and index < len(operands) and self._fill(operands[index], want.value):
             return operands[index]
@@ -381,6 +384,8 @@ class Healer(Recorder):
             return owner
         if want.facts.made_layer:
             layer = self._without_refused(call)
+            if call.making:
+                layer = owner
             if layer is not None:
                 self._fill_layer(layer, LayerValue._make(want.value).state)
                 self._remade[id(layer)] = weakref.ref(layer)
@@ -414,8 +419,7 @@ class Healer(Recorder):
         want = self._want(number, visit, "")
         kind = base if isinstance(base, type) else type(base)
         if isinstance(want, Called) and self._heals(number):
-            handed = self._factory.from_stand_in(kind) or self._factory.gave(base)
-            if handed or not self.concerns((base,)):
+            if self._factory.from_stand_in(kind) or self._factory.answers_for(base) or not self.concerns((base,)):
                 self.journal.write(Handed("handed", number, visit, ""))
                 return self._factory.rebuild(want.value)
             if args is not None:
@@ -441,6 +445,8 @@ class Healer(Recorder):
 
     def observed(self, number: int, api: str, value: Any, base: Any = None) -> Any:
         want = self._want(number, self.visits[number], "") if self._heals(number) else None
+        if isinstance(want, Called) and self._factory.answers_for(base):
+            return self._handed(want, number, value)
         encoded = self.backend.encode(value)
         if not isinstance(want, Called) or difference(want.value, encoded) is None:
             self.note_read(number, api, encoded)
@@ -454,6 +460,13 @@ class Healer(Recorder):
             return value  # torch's run wrote this very tensor, so whoever else holds the target's sees it too
         value = self._target.as_key(value) if self._policy.hashable else value
         return self._factory.rebuild(want.value, value, has=True)
+
+    def _handed(self, want: Called, number: int, value: Any) -> Any:
+        """Torch's answer for what is read from an object that stands in: this says nothing about the target."""
+        self.journal.write(Handed("handed", number, self.visits[number], ""))
+        if isinstance(value, self.backend.tensor) and self._fill(value, want.value):
+            return value  # the layer's own tensor
+        return self._factory.rebuild(want.value)
 
     def decorated(self, number: int, decorator: Any, target: Any) -> Any:
         if self._factory.is_stand_in(decorator):

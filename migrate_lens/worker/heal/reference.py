@@ -6,7 +6,19 @@ from collections.abc import Mapping, Sequence
 
 from migrate_lens.model.value import OBJECT, Encoded, references, tag, tensors
 from migrate_lens.protocol import journal as wire
-from migrate_lens.protocol.frames import Absent, Called, Event, Frame, Item, LayerState, Module, Raised, Value, typed
+from migrate_lens.protocol.frames import (
+    About,
+    Absent,
+    Called,
+    Event,
+    Frame,
+    Item,
+    LayerState,
+    Module,
+    Raised,
+    Value,
+    typed,
+)
 from migrate_lens.worker.observe.nodes import Node
 
 NodeKey = tuple[str, int, int, int, int, str]
@@ -24,6 +36,7 @@ class Reference:
     Attributes:
         values: tensors by (serial, version).
         items: what data loaders handed out, by the number of the iteration.
+        version: torch's; ``0`` where the trace does not say.
 
     Raises:
         OSError: it cannot be read.
@@ -34,6 +47,7 @@ class Reference:
         self._states: dict[NodeKey, dict[Visit, LayerState]] = {}
         self.values: dict[tuple[int, int], Encoded] = {}
         self.items: dict[int, list[Encoded]] = {}
+        self.version = "0"
         self._calls: list[Called] = []
         self._keys: dict[int, NodeKey] = {}
         for frame in wire.read(path)[1]:
@@ -48,6 +62,8 @@ class Reference:
                     self._add_values(frame)
                 events = self._events.setdefault(self._keys[frame.node], {})
                 events[frame.visit, frame.part] = frame
+            case About(about=about):
+                self.version = about.get("version") or self.version
             case Value():
                 self.values[frame.serial, frame.version] = frame.value
             case Item():

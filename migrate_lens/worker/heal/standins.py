@@ -6,14 +6,17 @@ back what it was given, as a context manager it does nothing, as a base class it
 
 from __future__ import annotations
 
+import abc
 import builtins
 import collections
 import importlib.abc
 import importlib.machinery
+import importlib.metadata
 import itertools
 import sys
 import types
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -41,13 +44,14 @@ from migrate_lens.model.value import (
 )
 from migrate_lens.worker.backends.building import built_array
 from migrate_lens.worker.backends.framework import TargetBackend
+from migrate_lens.worker.backends.kinds import ADOPTED
 
 MARK = "__ml_stand_in__"
 LOADER = "torch.utils.data.DataLoader"
 
 
-class StandInMeta(type):
-    """Class of stand-in classes: unknown class attributes are stand-ins too."""
+class StandInMeta(abc.ABCMeta):
+    """Class of stand-in classes: unknown class attributes are stand-ins too, and abstract classes may be bases too."""
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):
@@ -63,6 +67,8 @@ class StandInMeta(type):
 
 class Object(metaclass=StandInMeta):
     """An instance of something that the target does not have."""
+
+    __ml_adopted__ = True
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and isinstance(args[0], str):
@@ -99,6 +105,8 @@ def layer_class(base: Any) -> Any:
     """
 
     class Layer(base):  # type: ignore[misc]
+        __ml_adopted__ = True
+
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__()
 
@@ -108,28 +116,48 @@ def layer_class(base: Any) -> Any:
     return Layer
 
 
+class Installed(importlib.metadata.Distribution):
+    """What the lists of installed packages say of torch.
+
+    Args:
+        version: its version.
+    """
+
+    def __init__(self, version: str) -> None:
+        self._text = f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n"
+
+    def read_text(self, filename: str) -> str | None:
+        return self._text if filename in ("METADATA", "PKG-INFO") else None
+
+    def locate_file(self, path: Any) -> Path:
+        return Path(path)
+
+
 class Factory:
     """Makes stand-ins and rebuilds recorded values as the target's objects; one object per missing name.
 
     Args:
         backend: the target's side of the seam.
         items: what torch's data loaders handed out, by the number of the iteration.
+        version: torch's.
     """
 
-    def __init__(self, backend: TargetBackend, items: Mapping[int, Sequence[Encoded]] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        backend: TargetBackend,
+        items: Mapping[int, Sequence[Encoded]] = MappingProxyType({}),
+        version: str = "0",
+    ) -> None:
         self._backend = backend
+        self._version = version
         self._items = items
         self._layer_class = layer_class(backend.module)
         self._bases = {"module": self._layer_class, "exception": Exception, "tensor": backend.tensor}
         self._iterations = itertools.count(1)
         self._classes: dict[str, type] = {}
         self._others: dict[str, Any] = {}
+        self._devices: dict[str, Any] = {}
         self._tuples: dict[tuple[str, ...], Any] = {}
-        self._devices: dict[int, Any] = {}
-
-    def gave(self, value: Any) -> bool:
-        """Whether a value is the nearest that the target has to one of torch's, and not one that it made itself."""
-        return id(value) in self._devices
 
     def is_stand_in(self, value: Any) -> bool:
         """Whether a value, or the class that it is, stands in for something missing."""
@@ -138,6 +166,10 @@ class Factory:
         if isinstance(value, type):
             return MARK in value.__dict__ or value is Object
         return MARK in type(value).__dict__ or isinstance(value, _Module)
+
+    def answers_for(self, base: Any) -> bool:
+        """Whether an object is there only since torch has it, so that what it says is no word of the target's."""
+        return self.is_stand_in(base) or any(base is device for device in self._devices.values())
 
     def is_empty(self, func: Any) -> bool:
         """Whether a call would only reach the empty ``forward`` of a layer that stands in, as a base class does."""
@@ -157,14 +189,14 @@ class Factory:
 
     def _make_class(self, name: str, base: Any) -> type:
         last = name.rpartition(".")[2]
-        space: dict[str, Any] = {MARK: True, "__module__": name.rpartition(".")[0]}
+        space: dict[str, Any] = {MARK: True, ADOPTED: True, "__module__": name.rpartition(".")[0]}
         if name == LOADER:
             space["__iter__"] = lambda _: self._iterate(next(self._iterations))
         kind: Any = type(base)
         try:
             made: type = kind(last, (base,), space)
         except TypeError:  # a class that nothing may be derived from
-            return StandInMeta(last, (Object,), {MARK: True})
+            return StandInMeta(last, (Object,), {**space})
         return made
 
     def _iterate(self, number: int) -> Iterator[Any]:
@@ -217,6 +249,8 @@ class Factory:
                 return known if isinstance(known, type) else self.class_of(name, base)
             case ModuleValue(name=name):
                 return self._module(name)
+            case ObjectValue(name=name) if name.endswith("Distribution"):
+                return Installed(self._version)
             case ObjectValue(name=name):
                 kind: Any = self.class_of(name, "")
                 return kind.__new__(kind)
@@ -250,7 +284,8 @@ class Factory:
 
     def _named(self, fields: tuple[str, ...]) -> Any:
         if fields not in self._tuples:
-            self._tuples[fields] = collections.namedtuple("Result", fields, rename=True)
+            plain: Any = collections.namedtuple("Result", fields, rename=True)  # type: ignore[misc]
+            self._tuples[fields] = type("Result", (plain,), {"__slots__": (), ADOPTED: True})
         return self._tuples[fields]
 
     def _size(self, extents: tuple[int, ...]) -> Any:
@@ -266,11 +301,10 @@ class Factory:
             return self._other(f"torch.{name}")
 
     def _device(self, name: str) -> Any:
-        device = self._backend.device_of(name)
-        if device is None:
-            return self._other(f"device {name}")
-        self._devices[id(device)] = device
-        return device
+        if name not in self._devices:
+            device = self._backend.device_of(name)
+            self._devices[name] = self._other(f"device {name}") if device is None else device
+        return self._devices[name]
 
     def _module(self, name: str) -> Any:
         if name not in self._others:
@@ -303,6 +337,8 @@ class Factory:
 
 class _Module(types.ModuleType):
     """A module that the target does not have."""
+
+    __ml_adopted__ = True
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -19,6 +19,7 @@ class Traits(NamedTuple):
     writes_unseen: bool
     uninitialised: bool
     may_allocate: bool
+    framed: bool = False  # it asks which frame called it
 
 
 def traits_of(api: str) -> Traits:
@@ -51,6 +52,7 @@ class Call:
         generator: the state of the random generator before the call; None where it is not looked at.
         behind: the state of the layer whose method is called; None where it is no layer's.
         written: indices of the operands that the call wrote to.
+        making: whether it makes the framework's part of a layer of the program's own class.
     """
 
     node: int
@@ -69,6 +71,7 @@ class Call:
     generator: bytes | None = None
     behind: Any = None
     written: Any = ()
+    making: bool = False
 
     @property
     def place(self) -> Place:

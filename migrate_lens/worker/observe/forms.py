@@ -14,16 +14,17 @@ from collections.abc import Callable
 from typing import Any
 
 from migrate_lens.worker.backends import FRAMEWORKS
-from migrate_lens.worker.backends.kinds import owner_of
+from migrate_lens.worker.backends.kinds import looks_at_caller, owner_of
 from migrate_lens.worker.observe import nodes
 from migrate_lens.worker.observe.call import Call
 from migrate_lens.worker.observe.naming import DOCUMENTED
-from migrate_lens.worker.observe.recorder import CONTAINER, OTHER, USER, Recorder
+from migrate_lens.worker.observe.recorder import CONTAINER, FRAMEWORK, OTHER, USER, Recorder
 
 Helper = Callable[..., Any]
 
 _PLAIN = frozenset((str, bytes, int, float, bool, list, dict, set, tuple, type(None), type(iter([])), complex))
 _VALUES = (str, bytes, int, float, list, tuple, dict)
+_DIRECTORIES = frozenset(("importlib", "importlib_metadata", "pkgutil", "pkg_resources"))
 _UNARY = frozenset(("neg", "invert", "pos"))
 
 
@@ -66,6 +67,7 @@ def make(recorder: Recorder) -> dict[str, Helper]:
         nodes.BIND: Bound,
         nodes.HAND: _hand(recorder, call),
         nodes.ATTRIBUTE: _attribute(recorder),
+        nodes.INHERITED: _inherited(recorder),
         nodes.OPERATOR: _operate(recorder),
         nodes.SLICE: slice,
         nodes.INPLACE: augment,
@@ -87,6 +89,8 @@ def _call(recorder: Recorder) -> Helper:
     def call(number: int, func: Any, /, *args: Any, **kwargs: Any) -> Any:
         visits[number] += 1
         kind = origin(func)
+        if kind == OTHER and asks_for_framework(func, args):
+            return _ask(recorder, Call(number, func, args, kwargs, args))
         if kind == USER or (kind == OTHER and not recorder.concerns((*args, *kwargs.values()))):
             return func(*args, **kwargs)
         if kind == CONTAINER and recorder.open(func, args, kwargs):
@@ -147,6 +151,8 @@ def _framework_method(recorder: Recorder) -> Helper:
         if "." in attribute and isinstance(owner_of(call.func), _VALUES):
             call.func = _through_value(recorder, call.node, base, attribute)
             kind = origin(call.func)
+        if kind == OTHER and asks_for_framework(call.func, call.args):
+            return _ask(recorder, call)
         if kind == OTHER and not recorder.concerns((*call.args, *call.kwargs.values())):
             return call.func(*call.args, **call.kwargs)
         if kind == CONTAINER and recorder.open(call.func, call.args, call.kwargs):
@@ -157,6 +163,25 @@ def _framework_method(recorder: Recorder) -> Helper:
         return invoke(call)
 
     return framework_method
+
+
+def asks_for_framework(func: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a call asks the import system, or the lists of what is installed, for the framework by its name."""
+    if not args or type(args[0]) is not str or args[0].partition(".")[0] != nodes.FRAMEWORK:
+        return False
+    return (getattr(func, "__module__", None) or "").partition(".")[0] in _DIRECTORIES
+
+
+def _ask(recorder: Recorder, call: Call) -> Any:
+    """A module that is imported by its name is what an import statement of it is; other answers are results."""
+    if call.func is not importlib.import_module:
+        return recorder.invoke(call)
+    name = call.args[0]
+    try:
+        loaded = importlib.import_module(*call.args, **call.kwargs)
+    except ImportError as error:
+        return recorder.not_there(call.node, name, error)
+    return recorder.imported(call.node, name, loaded, "")
 
 
 def _hand(recorder: Recorder, call: Helper) -> Helper:
@@ -232,6 +257,26 @@ def _attribute(recorder: Recorder) -> Helper:
     return attribute
 
 
+def _inherited(recorder: Recorder) -> Helper:
+    """An attribute of ``self`` that the program does not set: where the class is a framework's layer's, it has it."""
+    visits, backend = recorder.visits, recorder.backend
+
+    def inherited(number: int, base: Any, name: str, /) -> Any:
+        kind = type(base)
+        if not backend.extends(kind):
+            return getattr(base, name)
+        visits[number] += 1
+        try:
+            value = getattr(base, name)
+        except AttributeError as error:
+            return recorder.absent(number, base, name, error, None)
+        if backend.defines(kind, name) or isinstance(value, types.MethodType):
+            return value
+        return recorder.observed(number, recorder.method_name(number, base, name), value, base)
+
+    return inherited
+
+
 def _watched(recorder: Recorder, base: Any, value: Any) -> bool:
     """Whether it concerns the framework that a value was read from a base."""
     backend = recorder.backend
@@ -252,11 +297,14 @@ def _operate(recorder: Recorder) -> Helper:
     visits, invoke = recorder.visits, recorder.invoke
     foreign, layer = recorder.backend.foreign, recorder.backend.module
     functions = {n: getattr(operator, n) for n in (*nodes.BINARY.values(), "getitem")}
+    union = _unite(recorder)
     names = {n: f"torch.Tensor.{DOCUMENTED.get(n, n)}" for n in functions}
 
     def operate(number: int, name: str, left: Any, /, *right: Any) -> Any:
         if not foreign(type(left)) and not (right and foreign(type(right[0]))):
-            return functions[name](left, *right)
+            return union(number, left, *right) if name == "or_" else functions[name](left, *right)
+        if name == "getitem" and isinstance(right[0], type):
+            return left[right[0]]  # List[torch.Tensor]
         if isinstance(left, layer):
             return functions[name](left, *right)
         visits[number] += 1
@@ -269,6 +317,21 @@ def _operate(recorder: Recorder) -> Helper:
         return invoke(Call(number, functions[name], operands, {}, operands, names[name]))
 
     return operate
+
+
+def _unite(recorder: Recorder) -> Helper:
+    """``str | torch.device``: types of the framework's in a union, which a target may have as something else."""
+    visits, invoke, backend = recorder.visits, recorder.invoke, recorder.backend
+
+    def unite(number: int, left: Any, right: Any, /) -> Any:
+        kinds = [kind for kind in (left, right) if isinstance(kind, type) and backend.foreign(kind)]
+        if not kinds:
+            return left | right
+        visits[number] += 1
+        operands = (left, right)
+        return invoke(Call(number, operator.or_, operands, {}, operands, f"{backend.type_name(kinds[0])}.__or__"))
+
+    return unite
 
 
 def _augment(recorder: Recorder) -> Helper:
@@ -356,6 +419,10 @@ def _decorate(recorder: Recorder) -> Helper:
     visits = recorder.visits
 
     def decorate(number: int, decorator: Any, /) -> Any:
+        if looks_at_caller(decorator) and recorder.origin(decorator) == FRAMEWORK:
+            visits[number] += 1
+            return decorator  # Python itself applies it, in the program's own frame
+
         def apply(target: Any) -> Any:
             visits[number] += 1
             return recorder.decorated(number, decorator, target)

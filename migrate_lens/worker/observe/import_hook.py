@@ -17,6 +17,9 @@ from migrate_lens.worker.observe import nodes
 from migrate_lens.worker.observe.recorder import Recorder
 
 _IMPORTS = re.compile(rb"^[ \t]*(?:import|from)[ \t]+torch\b", re.MULTILINE)
+# What asks the lists of installed packages, and of which one: torch is in them on one side only.
+_LISTS = re.compile(rb"\b(?:importlib[._]metadata|from[ \t]+importlib[ \t]+import|pkg_resources)\b")
+_NAMED = re.compile(rb"""["']torch["']""")
 _NEVER = frozenset(("functorch", "torchgen", "numpy", "scipy", "sympy", "networkx", "migrate_lens", *FRAMEWORKS))
 
 
@@ -57,7 +60,9 @@ class Instrumenter:
         top = module.partition(".")[0]
         if top in _NEVER or top in sys.stdlib_module_names:
             return False
-        return top in self._own or _IMPORTS.search(source) is not None
+        if top in self._own or _IMPORTS.search(source):
+            return True
+        return _LISTS.search(source) is not None and _NAMED.search(source) is not None
 
     def compile(self, module: str, path: str, source: bytes) -> CodeType:
         """Rewrite and compile one module.

@@ -22,6 +22,7 @@ _FUNCTION = types.FunctionType
 _BOUND = types.MethodType
 _BUILTIN = types.BuiltinMethodType
 _OPERATORS = "torch._ops."  # where the classes of registered operators are
+_RECORDS = "pybind11_builtins"  # what functions that pybind11 makes are bound to, which says nothing of whose they are
 _CACHED = type(functools.lru_cache(lambda: None))
 
 
@@ -81,13 +82,26 @@ class Naming:
         return known
 
     def _of_class(self, kind: type) -> int:
-        if self.backend.own(kind):
+        if self.backend.own(kind) or self._is_made_by_framework(kind):
             return FRAMEWORK
         makers = (getattr(kind, "__init__", None), getattr(kind, "__new__", None))
         if self.backend.foreign(kind) or any(map(_rewritten, makers)):
             return USER
         # A named tuple's own methods are made elsewhere; its module says whose it is.
         return USER if METHOD in vars(sys.modules.get(kind.__module__, types)) else OTHER
+
+    def makes_layer(self, func: Any) -> bool:
+        """Whether a call is ``super().__init__(...)`` in a program's class that extends one of the framework's layers."""
+        if type(func) is not _BOUND or func.__name__ != "__init__":
+            return False
+        return isinstance(func.__self__, self.backend.module) and self.backend.extends(type(func.__self__))
+
+    def _is_made_by_framework(self, kind: type) -> bool:
+        """Whether a program's class leaves the making of its layers to the framework's layer that it extends."""
+        if not self.backend.extends(kind):
+            return False
+        own = (base for base in kind.__mro__ if not self.backend.own(base))
+        return not any("__init__" in vars(base) or "__new__" in vars(base) for base in own if base is not object)
 
     def _of_builtin(self, func: Any, kind: type) -> int:
         if kind is functools.partial:
@@ -97,7 +111,7 @@ class Naming:
         if _rewritten(getattr(kind, "__call__", None)):  # noqa: B004 - whose the method is, not whether there is one
             return USER
         owner = owner_of(func)
-        if owner is not None and not isinstance(owner, types.ModuleType):
+        if owner is not None and not isinstance(owner, types.ModuleType) and type(owner).__module__ != _RECORDS:
             owner_kind = owner if isinstance(owner, type) else type(owner)
             return FRAMEWORK if self.backend.foreign(owner_kind) else OTHER
         if self.backend.foreign(kind):

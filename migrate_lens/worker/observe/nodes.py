@@ -23,6 +23,7 @@ DECORATE, FROM, IMPORT = "__ml_d__", "__ml_f__", "__ml_p__"
 # Helpers that only keep the program's order of evaluation, and its own names, out of the way of the others.
 SLICE, BIND, OLD_ITEM, OLD_ATTRIBUTE = "__ml_l__", "__ml_b__", "__ml_x__", "__ml_y__"
 SET_ATTRIBUTE = "__ml_t__"
+INHERITED = "__ml_n__"
 HAND = "__ml_h__"  # what stands for a function that is handed to something that calls it
 
 # Builtins whose answer about a framework's object may differ; the others are left as they stand.
@@ -99,6 +100,7 @@ class _Rewriter(ast.NodeTransformer):
         self.aliases = syntax.aliases(tree)
         self._lines = source.split("\n")
         self._bound = syntax.bound(tree)
+        self._given: frozenset[str] = frozenset()  # by the class around
         self._taken: set[tuple[int, int, int, int, str]] = set()
         self._base = base
         self._strings = syntax.annotations_are_strings(tree)
@@ -230,9 +232,11 @@ class _Rewriter(ast.NodeTransformer):
                 ATTRIBUTE, node, self._number(node, places.ATTRIBUTE, name), root, ast.Constant(".".join(attributes))
             )
         base = node.value
-        if self._annotation or (
-            isinstance(base, ast.Name) and (base.id in ("self", "cls") or self._unobserved(base.id))
-        ):
+        name = base.id if isinstance(base, ast.Name) else ""
+        if not self._annotation and name == "self" and node.attr not in self._given:
+            number = self._number(node, places.ATTRIBUTE, node.attr)
+            return self._helper(INHERITED, node, number, base, ast.Constant(node.attr))
+        if self._annotation or name in ("self", "cls") or (name and self._unobserved(name)):
             self.generic_visit(node)
             return node
         number = self._number(node, places.ATTRIBUTE, node.attr)
@@ -244,7 +248,7 @@ class _Rewriter(ast.NodeTransformer):
         return self._helper(OPERATOR, node, number, ast.Constant(name), *(self.visit(o) for o in operands))
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        if self._annotation or _is_plain(node):
+        if (self._annotation and not isinstance(node.op, ast.BitOr)) or _is_plain(node):
             self.generic_visit(node)
             return node
         return self._operator(node, node.op, node.left, node.right)
@@ -396,7 +400,9 @@ class _Rewriter(ast.NodeTransformer):
         node.decorator_list = [self._decorator(d) for d in node.decorator_list]
         node.bases = [self.visit(b) for b in node.bases]
         node.keywords = [self.visit(k) for k in node.keywords]
+        outer, self._given = self._given, syntax.given(node)
         node.body = self._block(node.body)
+        self._given = outer
         return node
 
     def _decorator(self, node: ast.expr) -> ast.expr:

@@ -22,8 +22,10 @@ from migrate_lens.protocol.flags import Flags
 from migrate_lens.protocol.frames import Called
 from migrate_lens.protocol.journal import Journal
 from migrate_lens.worker.backends.encoding import DEPTH, ITEMS
+from migrate_lens.worker.backends.kinds import looks_at_caller
 from migrate_lens.worker.backends.writes import Writes
 from migrate_lens.worker.observe.call import Call, Traits, traits_of
+from migrate_lens.worker.observe.callers import as_caller
 from migrate_lens.worker.observe.failures import Failure, failure_of, lacking
 from migrate_lens.worker.observe.naming import CONTAINER, FRAMEWORK, OTHER, USER, Naming, exported
 from migrate_lens.worker.observe.nodes import Node
@@ -156,6 +158,8 @@ class Recorder(Naming):
         if self.kernel_log >= 0:
             self._mark(call.node, call.visit, call.part)
         try:
+            if call.traits.framed:
+                call.func = as_caller(call.func)
             out = call.func(*call.args, **call.kwargs) if self.caller is None else self.caller(call)
             if self.gradients:
                 self._watch(call, out)
@@ -165,20 +169,33 @@ class Recorder(Naming):
         journal.enter(0)
         if self.kernel_log >= 0:
             self._mark(0, 0, "")
+        if call.making:
+            return self._made(call)
         flags = self._flags(call, out)
         after = call.versions(call.operands)
         if after != call.before:
             call.written = [i for i, version in enumerate(after) if version != call.before[i]]
         return self.returned(call, flags, out)
 
+    def _made(self, call: Call) -> None:
+        """Record that the framework's part of a layer of the program's own class was made, as the layer that it is."""
+        layer, flags = call.func.__self__, Flags()
+        flags.made_layer = True
+        flags.layer = self.layer_serial(layer)
+        self.returned(call, flags, layer)
+
     def _look_at(self, call: Call) -> None:
         """Find out what there is to know of a call before it is made."""
         call.visit = self.visits[call.node]
+        call.making = self.makes_layer(call.func)
+        if call.making:
+            call.api = self.backend.as_torch(self.backend.type_name(type(call.func.__self__)))
         if not call.api:
             call.api = self.function_name(call.node, call.func, call.args)
         traits = self._traits.get(call.api)
         if traits is None:
-            traits = self._traits[call.api] = traits_of(call.api)
+            traits = traits_of(call.api)._replace(framed=looks_at_caller(call.func))
+            self._traits[call.api] = traits
         call.traits = traits
         call.operands = self.tensors((*call.given, *call.kwargs.values()) if call.kwargs else call.given)
         backend = self.backend

@@ -55,6 +55,27 @@ def bound(tree: ast.Module) -> frozenset[str]:
     return frozenset(names) - FRAMED
 
 
+def given(kind: ast.ClassDef) -> frozenset[str]:
+    """Names that a class gives to its objects, as far as its own text says so."""
+    names = {target.id for statement in kind.body for target in _targets(statement) if isinstance(target, ast.Name)}
+    for node in ast.walk(kind):
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            names.add(node.attr)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            names.add(node.name)
+        elif isinstance(node, ast.Call):
+            texts = (a.value for a in node.args[:2] if isinstance(a, ast.Constant))
+            names.update(text for text in texts if isinstance(text, str))
+    return frozenset(names)
+
+
+def _targets(statement: ast.stmt) -> list[ast.expr]:
+    """What an assignment binds; an annotation without a value binds nothing."""
+    if isinstance(statement, ast.AnnAssign):
+        return [statement.target] if statement.value is not None else []
+    return statement.targets if isinstance(statement, ast.Assign) else []
+
+
 def handed(node: ast.Call, name: str) -> ast.expr | None:
     """The function that a call hands to something that calls it: ``torch.relu`` in ``map(torch.relu, xs)``."""
     place = _CALLERS.get(name)
