@@ -150,7 +150,7 @@ def check(flags: CheckFlags) -> int:
 
     checked = command.check(flags.path, flags.base, flags.state, flags.issues)
     terminal.show(command.as_json(checked) if flags.format == "json" else "".join(command.lines(checked)))
-    return exits.of(not checked.complaints)
+    return exits.ERROR if checked.missing else exits.of(not checked.complaints)
 
 
 def recheck(flags: RecheckFlags) -> int:

@@ -77,6 +77,7 @@ def show_in_colour(text: str) -> None:
 _STYLES = {
     r"(?m)^No gaps: .*": "bold green",
     r"(?m)^\d+ gaps?: .*": "bold red",
+    r"(?m)^Nothing was exercised: .*": "bold red",
     r"(?m)^The torch baseline does not run.*": "bold red",
     r"(?m)^(First divergence|What to do next|UNCLASSIFIED.*|\w+: .*)$": "bold",
     r"\bpassed\b": "green",
