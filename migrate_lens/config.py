@@ -64,25 +64,41 @@ class _File:
         return self.values.get(key)
 
 
-def load(
-    path: Path,
-    *,
-    probes: Sequence[str] = (),
-    torch_python: str | None = None,
-    paddle_python: str | None = None,
-    scope: Sequence[str] = (),
-    keep_torch: bool | None = None,
-    timeout: float | None = None,
-    tests: bool | None = None,
-    stop_at_first: bool = False,
-    backward: bool = False,
-    state: Path | None = None,
-    cache: bool = True,
-) -> Options:
-    """Merge flags over the configuration file of the library at ``path``; nothing is written or run.
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What was typed; None and empty mean that nothing was, so that the configuration file may say it.
 
-    Args:
+    Attributes:
+        probes: what to run.
+        torch_python, paddle_python: an interpreter, or the folder of an environment.
+        scope: compat scope.
+        keep_torch: leave real torch visible in the Paddle runtimes.
         timeout: seconds that any one stage may take.
+        tests: run the library's test files too.
+        stop_at_first: do not go on past the first gap.
+        backward: differentiate each probe's result.
+        state: folder for the results.
+        cache: take builds from earlier diagnoses.
+    """
+
+    probes: Sequence[str] = ()
+    torch_python: str | None = None
+    paddle_python: str | None = None
+    scope: Sequence[str] = ()
+    keep_torch: bool | None = None
+    timeout: float | None = None
+    tests: bool | None = None
+    stop_at_first: bool = False
+    backward: bool = False
+    state: Path | None = None
+    cache: bool = True
+
+
+NOTHING = Given()
+
+
+def load(path: Path, given: Given = NOTHING) -> Options:
+    """Merge flags over the configuration file of the library at ``path``; nothing is written or run.
 
     Raises:
         UsageError: the path does not exist, the file does not parse or holds an unknown key or a value of the wrong
@@ -93,18 +109,18 @@ def load(
     file = _read(path if path.is_dir() else path.parent)
     return Options(
         path=path,
-        probes=tuple(probes),
-        torch_python=_python("torch-python", torch_python, file),
-        paddle_python=_python("paddle-python", paddle_python, file),
-        scope=_scope(scope, file),
-        keep_torch=bool(_first(keep_torch, file.get("keep-torch"))),
-        timeout=_timeout(timeout, file),
-        tests=bool(_first(tests, file.get("tests"))),
-        stop_at_first=stop_at_first,
-        backward=backward,
-        state=Path(os.path.abspath(DEFAULT_STATE if state is None else state.expanduser())),
+        probes=tuple(given.probes),
+        torch_python=_python("torch-python", given.torch_python, file),
+        paddle_python=_python("paddle-python", given.paddle_python, file),
+        scope=_scope(given.scope, file),
+        keep_torch=bool(_first(given.keep_torch, file.get("keep-torch"))),
+        timeout=_timeout(given.timeout, file),
+        tests=bool(_first(given.tests, file.get("tests"))),
+        stop_at_first=given.stop_at_first,
+        backward=given.backward,
+        state=Path(os.path.abspath(DEFAULT_STATE if given.state is None else given.state.expanduser())),
         configured=_strings(file.get("probes")),
-        cache=cache,
+        cache=given.cache,
     )
 
 

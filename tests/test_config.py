@@ -61,8 +61,7 @@ def test_a_file_sets_everything(write: Write, name: str, script: bool) -> None:
 
 def test_flags_win_over_the_file(write: Write) -> None:
     root = write({"migrate-lens.toml": BODY, "env/bin/python": ""})
-    options = config.load(
-        root,
+    given = config.Given(
         probes=["a.py"],
         torch_python=sys.executable,
         paddle_python=sys.executable,
@@ -72,6 +71,7 @@ def test_flags_win_over_the_file(write: Write) -> None:
         tests=False,
         state=root / "s",
     )
+    options = config.load(root, given)
     assert options.probes == ("a.py",)
     assert options.torch_python == Path(sys.executable)
     assert options.scope == ("other",)
@@ -146,21 +146,21 @@ def test_a_file_that_cannot_be_read(write: Write, files: dict[str, str | bytes],
 )
 def test_flags_with_a_mistake(write: Write, flags: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        config.load(write({}), **flags)
+        config.load(write({}), config.Given(**flags))
     assert message in caught.value.message
     assert caught.value.remedy
 
 
 def test_a_missing_path_comes_first(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such path"):
-        config.load(tmp_path / "nope", timeout=-1)
+        config.load(tmp_path / "nope", config.Given(timeout=-1))
 
 
 def test_an_interpreter_on_the_path(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     root = write({"bin/python9": ""})
     (root / "bin" / "python9").chmod(0o755)
     monkeypatch.setenv("PATH", str(root / "bin"))
-    assert config.load(root, torch_python="python9").torch_python == root / "bin" / "python9"
+    assert config.load(root, config.Given(torch_python="python9")).torch_python == root / "bin" / "python9"
 
 
 def test_a_linked_interpreter_stays_a_link(write: Write) -> None:
@@ -168,7 +168,7 @@ def test_a_linked_interpreter_stays_a_link(write: Write) -> None:
     root = write({"real": ""})
     (root / "real").chmod(0o755)
     (root / "linked").symlink_to(root / "real")
-    assert config.load(root, torch_python=str(root / "linked")).torch_python == root / "linked"
+    assert config.load(root, config.Given(torch_python=str(root / "linked"))).torch_python == root / "linked"
 
 
 @given(st.dictionaries(st.sampled_from(["probes", "scope", "timeout", "tests", "odd"]), st.integers() | st.booleans()))

@@ -18,7 +18,8 @@ FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 
 
 def _diagnosed(name: str, state: Path) -> Report:
-    options = config.load(FIXTURES / name, torch_python=sys.executable, paddle_python=sys.executable, state=state)
+    given = config.Given(torch_python=sys.executable, paddle_python=sys.executable, state=state)
+    options = config.load(FIXTURES / name, given)
     return pipeline.diagnose(options, lambda line: None)
 
 

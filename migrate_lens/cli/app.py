@@ -8,18 +8,16 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from migrate_lens import __version__, config
+from migrate_lens import __version__
 from migrate_lens.cli import audit as cli_audit
 from migrate_lens.cli import diagnose as cli_diagnose
 from migrate_lens.cli import remedies as cli_remedies
 from migrate_lens.cli import terminal
 from migrate_lens.cli import trace as cli_trace
-from migrate_lens.cli.diagnose import REPORT
 from migrate_lens.cli.exits import ERROR, EXIT_CODES, GAPS, INTERRUPTED, NO_GAPS
 from migrate_lens.model.errors import LensError
 
@@ -31,6 +29,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,  # plain help: importing rich would double the time it takes
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -91,23 +90,7 @@ def _root(
 cli_diagnose.register(app)  # commands are listed in the order in which they are added
 
 
-@app.command()
-def explain(
-    rule: Annotated[
-        str | None,
-        typer.Argument(metavar="RULE", help="A rule's id, or a gap's of the last diagnosis; none lists all."),
-    ] = None,
-    state_folder: Annotated[
-        Path, typer.Option("--state", metavar="DIR", help="Where the last diagnosis is.")
-    ] = config.DEFAULT_STATE,
-) -> int:
-    """Say what a rule means, why, and what to do."""
-    from migrate_lens.commands import explain as explaining
-
-    terminal.show(explaining.run(rule, state_folder / REPORT, terminal.width()))
-    return NO_GAPS
-
-
+cli_remedies.register_explain(app)
 cli_trace.register(app)
 cli_remedies.register(app)
 cli_audit.register(app)

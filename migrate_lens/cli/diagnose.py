@@ -61,8 +61,7 @@ def register(app: typer.Typer) -> None:
 
 def diagnose(flags: DiagnoseFlags) -> int:
     """Build, import and run a library under torch and under Paddle, and name every gap."""
-    options = config.load(
-        flags.path,
+    given = config.Given(
         probes=flags.probe or (),
         torch_python=flags.torch_python,
         paddle_python=flags.paddle_python,
@@ -75,6 +74,7 @@ def diagnose(flags: DiagnoseFlags) -> int:
         state=flags.state,
         cache=flags.cache,
     )
+    options = config.load(flags.path, given)
     # All that can be wrong with where results go is found before the long work starts.
     with state.opened(options.state) as folder:
         if flags.output is not None:

@@ -6,7 +6,9 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from enum import Enum
 
+from migrate_lens.model.errors import UsageError
 from migrate_lens.model.progress import Progress
 from migrate_lens.reports import WIDTH
 
@@ -27,9 +29,33 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
+class Loudness(Enum):
+    """Who gets lines of progress."""
+
+    NOBODY = "quiet"
+    TERMINALS = "as usual"
+    EVERYBODY = "verbose"
+
+
+_loudness = Loudness.TERMINALS
+
+
+def speak(*, quiet: bool, verbose: bool) -> None:
+    """Choose who gets lines of progress, for the command that runs.
+
+    Raises:
+        UsageError: nobody and everybody.
+    """
+    global _loudness
+    if quiet and verbose:
+        raise UsageError("--quiet and --verbose are two wishes", "leave one out")
+    _loudness = Loudness.NOBODY if quiet else Loudness.EVERYBODY if verbose else Loudness.TERMINALS
+
+
 def progress() -> Progress:
-    """Lines for a person who waits; a log gets none."""
-    if not _is_terminal(sys.stderr):
+    """Lines for a person who waits; a log gets them with ``--verbose`` only."""
+    heard = _loudness is Loudness.EVERYBODY or (_loudness is Loudness.TERMINALS and _is_terminal(sys.stderr))
+    if not heard:
         return lambda line: None
     return lambda line: say(f"- {line}")
 
@@ -51,6 +77,7 @@ def show_in_colour(text: str) -> None:
 _STYLES = {
     r"(?m)^No gaps: .*": "bold green",
     r"(?m)^\d+ gaps?: .*": "bold red",
+    r"(?m)^Nothing was exercised: .*": "bold red",
     r"(?m)^The torch baseline does not run.*": "bold red",
     r"(?m)^(First divergence|What to do next|UNCLASSIFIED.*|\w+: .*)$": "bold",
     r"\bpassed\b": "green",

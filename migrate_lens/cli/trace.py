@@ -115,13 +115,13 @@ def _asked(flags: TraceFlags) -> TraceRequest:
     from migrate_lens.runs.request import TraceRequest
 
     handed = tuple(substitution(text) for text in flags.substitute or ())
-    options = config.load(
-        flags.library,
+    given = config.Given(
         scope=flags.scope or (),
         torch_python=flags.torch_python,
         paddle_python=flags.paddle_python,
         timeout=flags.timeout,
     )
+    options = config.load(flags.library, given)
     return TraceRequest(
         program=flags.program,
         folder=flags.library,
@@ -189,7 +189,8 @@ def doctor(flags: DoctorFlags) -> int:
     """Say what is installed, and try what can be traced in each runtime."""
     from migrate_lens.commands.doctor import doctor
 
-    options = config.load(Path(), torch_python=flags.torch_python, paddle_python=flags.paddle_python)
+    given = config.Given(torch_python=flags.torch_python, paddle_python=flags.paddle_python)
+    options = config.load(Path(), given)
     health = doctor(options, terminal.progress())
     terminal.show(DOCTOR.render(health, flags.format))
     return exits.of(health.well)

@@ -19,11 +19,19 @@ _FILES = 4  # most files of a layer that are named
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A finished check: what is wrong, how many workarounds there are, and the edits since upstream."""
+    """A finished check.
+
+    Attributes:
+        complaints: what is wrong.
+        workarounds: how many there are.
+        edits: those since upstream.
+        missing: what keeps the last diagnosis from speaking for the tree; empty where it does.
+    """
 
     complaints: tuple[Complaint, ...]
     workarounds: int
     edits: tuple[Hunk, ...]
+    missing: str = ""
 
 
 def check(path: Path, base: str, folder: Path, issues: Path) -> Checked:
@@ -43,17 +51,18 @@ def check(path: Path, base: str, folder: Path, issues: Path) -> Checked:
     edits = hunks(path if path.is_dir() else path.parent, base) if base else ()
     changed = changed_lines(edits) if base else None
     complaints = (*check_tree(path, changed), *_without_reproduction(folder, issues), *_unrelated(edits))
-    return Checked(complaints, sum(1 for _ in workarounds(path)), edits)
+    missing = kept.what_is_missing(folder, path)
+    return Checked(complaints, sum(1 for _ in workarounds(path)), edits, missing)
 
 
 def _without_reproduction(folder: Path, issues: Path) -> Iterator[Complaint]:
-    """Gaps of the last diagnosis that have neither a reproduction nor a note."""
+    """Gaps of the last diagnosis that have neither a reproduction nor a note, nor were tried in vain."""
     known = kept.emitted(issues)
     for gap in kept.gaps_of(folder):
-        if gap.decision is Decision.NOTE or gap.mre is not None or gap.key in known:
+        if gap.decision is Decision.NOTE or gap.mre is not None or gap.no_mre or gap.key in known:
             continue
         site = next(iter(gap.sites), Site(kept.REPORT, 1))
-        message = f"{gap.id} has no reproduction and no note: migrate-lens issue --emit '{gap.id}'"
+        message = f"{gap.id} has no reproduction and no note: migrate-lens issue --emit '{gap.id}' --state {folder}"
         yield Complaint(site.path, site.line, Fault.GAP, message)
 
 
@@ -80,7 +89,9 @@ def lines(checked: Checked) -> Iterator[str]:
         yield f"edits in {layer}: {len(edits)} in {', '.join(files[:_FILES])}{more}\n"
     if checked.complaints:
         yield f"{len(checked.complaints)} to settle, {checked.workarounds} workarounds\n"
-    else:
+    if checked.missing:
+        yield f"Whether the port is finished cannot be said: {checked.missing}. Try: migrate-lens diagnose PATH\n"
+    elif not checked.complaints:
         yield f"The port is finished: {checked.workarounds} workarounds, each with owner, purpose, reason and end.\n"
 
 
@@ -90,6 +101,7 @@ def as_json(checked: Checked) -> str:
         "schema": 1,
         "complaints": [asdict(complaint) for complaint in checked.complaints],
         "workarounds": checked.workarounds,
+        "missing": checked.missing,
         "edits": [
             {"path": hunk.path, "line": hunk.line, "layer": hunk.layer, "churn": hunk.churn} for hunk in checked.edits
         ],

@@ -17,7 +17,7 @@ from migrate_lens.diagnosis.ladder import Ladder, Limits
 from migrate_lens.diagnosis.met import Met
 from migrate_lens.discovery.discover import discover
 from migrate_lens.model.progress import Progress
-from migrate_lens.model.report import Report, Runtime, Verdict
+from migrate_lens.model.report import Report, Runtime
 from migrate_lens.model.target import TARGET
 from migrate_lens.native import Shelf
 from migrate_lens.runs.bench import Bench
@@ -37,7 +37,14 @@ def diagnose(options: Options, progress: Progress) -> Report:
     load_rules()
     pythons = {Runtime.TORCH: options.torch_python, Runtime.TARGET: options.paddle_python}
     shelf = Shelf(cache_folder() / "builds", fresh=not options.cache)
-    limits = Limits(options.scope, options.timeout, options.tests, options.stop_at_first, options.backward)
+    limits = Limits(
+        scope=options.scope,
+        timeout=options.timeout,
+        tests=options.tests,
+        stop_at_first=options.stop_at_first,
+        backward=options.backward,
+        keep_torch=options.keep_torch,
+    )
     with _folder() as folder, _workers(pythons, options) as (torch, target):
         progress(f"starting {Runtime.TORCH} and {Runtime.TARGET}")
         environments = (torch.environment(), target.environment())
@@ -55,10 +62,11 @@ def diagnose(options: Options, progress: Progress) -> Report:
         stages=tuple(met.stages),
         traces=tuple(met.traces),
         first=met.first,
-        gaps=classify(met.findings) if verdict is Verdict.GAPS else (),
+        gaps=classify(met.findings),
         skipped=tuple(dict.fromkeys((*library.skipped, *met.skipped))),
         verdict=verdict,
         notes=tuple(dict.fromkeys(met.notes)),
+        shortfalls=tuple(dict.fromkeys(met.shortfalls)),
     )
 
 

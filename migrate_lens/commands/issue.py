@@ -160,6 +160,7 @@ class _Maker:
     def _made(self, gap: Gap, lab: BenchLab, records: Sequence[ProbeRecord]) -> Issued:
         reproduction = self._reproduced(gap, lab, records)
         if isinstance(reproduction, NotReproduced):
+            kept.note_impossible(self._diagnosis, gap, reproduction.reason)
             return Issued(gap.id, IssueOutcome.NOT_REPRODUCED, f"{reproduction.reason}; {_STAYS}")
         return self._published(gap, reproduction)
 

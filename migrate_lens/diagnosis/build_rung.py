@@ -76,6 +76,7 @@ def build(workshop: Workshop, met: Met, progress: Progress) -> Built:
     progress(f"build: under {Runtime.TARGET}")
     theirs = workshop.built(Runtime.TARGET)
     met.stages.append(theirs.result)
+    met.exercised = met.exercised or (ours.passed and theirs.passed)
     progress("build: looking at every unit")
     _compare(workshop, ours, theirs, met)
     return _installed(ours, theirs, workshop.folder)

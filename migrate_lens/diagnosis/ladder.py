@@ -5,17 +5,20 @@ Each rung is tried under torch first: what does not run there says nothing about
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from migrate_lens.diagnosis.build_rung import Built, Workshop, build
-from migrate_lens.diagnosis.investigate import baseline, investigate
+from migrate_lens.diagnosis.exercised import made_calls, tests_put_aside, under_torch, unreached
+from migrate_lens.diagnosis.investigate import Investigation, baseline, investigate
 from migrate_lens.diagnosis.kernels.construct_at_fault import KernelSearch
 from migrate_lens.diagnosis.lower_operators import with_lower_operators
 from migrate_lens.diagnosis.met import Met
 from migrate_lens.diagnosis.subject import Baseline, Subject
+from migrate_lens.model.errors import UsageError
 from migrate_lens.model.progress import Progress
-from migrate_lens.model.report import Outcome, Probe, ProbeKind, Runtime, Skipped, Stage, Verdict
+from migrate_lens.model.report import Finding, Outcome, Probe, ProbeKind, Runtime, Shortfall, Skipped, Stage, Verdict
 from migrate_lens.model.trace import PASSED, Parts
 from migrate_lens.runs.bench import Bench, Run, Setting
 
@@ -30,6 +33,7 @@ class Limits:
         tests: run the library's test files too.
         stop_at_first: do not go on past the first gap.
         backward: differentiate each probe's result.
+        keep_torch: whether real torch is visible on the target's side.
     """
 
     scope: tuple[str, ...]
@@ -37,6 +41,7 @@ class Limits:
     tests: bool
     stop_at_first: bool
     backward: bool
+    keep_torch: bool = False
 
 
 class Ladder:
@@ -61,6 +66,8 @@ class Ladder:
         self._setting = Setting(library, nowhere, limits.scope, limits.timeout, backward=limits.backward)
         self._built = Built()
         self._kernels: KernelSearch | None = None
+        self._met_torch = False
+        self._lacks_pytest = ""
 
     @property
     def scope(self) -> tuple[str, ...]:
@@ -70,17 +77,30 @@ class Ladder:
         return (self._library.script.stem,) if self._library.script else ()
 
     def climb(self) -> Verdict:
-        """Climb as far as torch goes."""
-        runs_under_torch = self._build() and self._imports() and self._probes()
-        if runs_under_torch and self._limits.tests:
+        """Climb as far as torch goes.
+
+        Raises:
+            UsageError: tests are asked for, and an interpreter has no pytest.
+        """
+        self._look_for_pytest()
+        if not self._build():
+            return self._ended(runs_under_torch=False)
+        self._imports()
+        named_run = self._probes()
+        if self._limits.tests and self._met_torch:
             self._tests()
-        if runs_under_torch:
+        if self._met_torch:
             self._compiled_while_running()
+        return self._ended(runs_under_torch=self._met_torch and named_run)
+
+    def _ended(self, *, runs_under_torch: bool) -> Verdict:
         if self._kernels is not None:
             self.met.notes.extend(self._kernels.notes)
         if not runs_under_torch:
             return Verdict.BASELINE_FAILED
-        return Verdict.GAPS if self.met.findings else Verdict.NO_GAPS
+        if self.met.findings:
+            return Verdict.GAPS
+        return Verdict.NO_GAPS if self.met.exercised else Verdict.NOT_EXERCISED
 
     # -- rungs ---------------------------------------------------------------------------------------------------
 
@@ -96,30 +116,47 @@ class Ladder:
             self._kernels = KernelSearch(built.builds, self._bench, folder, timeout, self._progress, built.extensions)
         return built.runs_under_torch
 
-    def _imports(self) -> bool:
-        """Import the library's packages."""
-        library = self._library
-        if library.script is not None or not library.packages:
-            return True
-        importable = {module.partition(".")[0] for module in library.modules}
-        names = tuple(package for package in library.packages if package in importable)
-        if not names:
-            return True
-        probe = Probe(ProbeKind.IMPORTS, "import " + ", ".join(names), None, names)
-        return self._try(Stage.IMPORT, probe, given=True)
+    def _look_for_pytest(self) -> None:
+        """See that both sides have pytest, if it is wanted; where it only was found, what needs it is put aside.
 
-    def _probes(self) -> bool:
-        """Run the probes. Those that the user named must run under torch; of the programs that were found, one must.
-
-        A test file that cannot be collected lacks what tests need, which says nothing about the library.
+        Raises:
+            UsageError: it is asked for, and a side has none.
         """
         library = self._library
-        given = library.probes_from != "found" or library.script is not None
-        run_under_torch = [self._try(Stage.RUN, probe, given=given) for probe in library.probes]
-        if given:
-            return all(run_under_torch)
-        programs = [probe for probe in library.probes if probe.kind is not ProbeKind.PYTEST]
-        return any(run_under_torch) or not programs
+        probes = any(probe.kind is ProbeKind.PYTEST for probe in library.probes)
+        tests = self._limits.tests and bool(library.tests)
+        if self._limits.tests and not library.tests:
+            self.met.shortfalls.append(Shortfall("--tests", "no pytest file was found"))
+        if not (probes or tests):
+            return
+        for runtime in (Runtime.TORCH, Runtime.TARGET):
+            if self._bench.ask(self._setting, runtime, ("pytest",)).get("pytest"):
+                continue
+            python = self._workshop.pythons[runtime]
+            if tests or self._given:
+                raise UsageError(f"{runtime} has no pytest: {python}", f"{python} -m pip install pytest")
+            self._lacks_pytest = f"needs pytest, which {python} does not have"
+
+    @property
+    def _given(self) -> bool:
+        """Whether somebody named the probes."""
+        return self._library.probes_from != "found" or self._library.script is not None
+
+    def _imports(self) -> None:
+        """Import the library's packages."""
+        library = self._library
+        importable = {module.partition(".")[0] for module in library.modules}
+        names = tuple(package for package in library.packages if package in importable)
+        if library.script is not None or not names:
+            return
+        probe = Probe(ProbeKind.IMPORTS, "import " + ", ".join(names), None, names)
+        self._try(Stage.IMPORT, probe, given=True)
+
+    def _probes(self) -> bool:
+        """Run the probes; whether those that the user named run under torch. What was found is put aside instead."""
+        library = self._library
+        run_under_torch = [self._try(Stage.RUN, probe, given=self._given) for probe in library.probes]
+        return all(run_under_torch) or library.probes_from in ("found", "imports")
 
     def _tests(self) -> None:
         """Run the library's test files."""
@@ -137,14 +174,22 @@ class Ladder:
 
     def _try(self, stage: Stage, probe: Probe, *, given: bool) -> bool:
         """One probe on both sides; whether it runs under torch."""
+        if probe.kind is ProbeKind.PYTEST and self._lacks_pytest:
+            self.met.put_aside(probe.spec, self._lacks_pytest)
+            return False
         self._progress(f"{stage}: {probe.spec} under {Runtime.TORCH}")
         subject, base = self._without_failed_parts(Subject(self._bench, self._setting, stage, probe))
-        passed = base.result.outcome is Outcome.PASSED
+        base = under_torch(subject, base)
+        skipped = base.result.outcome is Outcome.SKIPPED
+        passed = base.result.outcome is Outcome.PASSED or skipped
         if not passed and not given:
-            self.met.skipped.append(Skipped(probe.spec, f"does not run under torch: {base.result.detail}"))
+            self.met.put_aside(probe.spec, f"does not run under {Runtime.TORCH}: {base.result.detail}")
             return False
         self.met.stages.append(base.result)
+        if skipped:
+            self.met.put_aside(probe.spec, base.result.detail)
         if passed:
+            self._met_torch = True
             self._compare(subject, base)
         return passed
 
@@ -159,7 +204,8 @@ class Ladder:
         if not passed or subject.probe.kind is not ProbeKind.IMPORTS or not failed:
             return subject, base
         unimportable = [Skipped(name, f"does not import under torch: {fate}") for name, fate in failed.items()]
-        self.met.skipped.extend(unimportable)
+        for module in unimportable:
+            self.met.put_aside(module.path, module.reason)
         modules = tuple(name for name in subject.probe.modules if name not in failed)
         subject = replace(subject, probe=replace(subject.probe, modules=modules))
         if modules:
@@ -179,9 +225,23 @@ class Ladder:
             findings = self._kernels.with_constructs(self._setting, subject.probe, findings)
         self.met.investigated(subject.probe, investigation)
         for refused in base.run.trace.refused:
-            self.met.skipped.append(Skipped(refused.module, f"not observed: {refused.reason}"))
+            self.met.put_aside(refused.module, f"not observed: {refused.reason}")
+        self._count(subject.probe, base, investigation, findings)
         for finding in findings:
             self.met.add_observed(finding, self._setting.unbuilt, self._target_extensions())
+
+    def _count(self, probe: Probe, base: Baseline, investigation: Investigation, findings: Sequence[Finding]) -> None:
+        """Keep what of a probe was exercised, and what was not."""
+        self.met.exercised = self.met.exercised or made_calls(investigation, base.result)
+        for test in tests_put_aside(base, probe, self._library):
+            self.met.put_aside(test.probe, test.reason)
+        if not base.observed:
+            self.met.shortfalls.append(
+                Shortfall(probe.spec, "fails while it is observed: its outcome alone is compared")
+            )
+        short = unreached(investigation, findings, keep_torch=self._limits.keep_torch)
+        if short is not None:
+            self.met.shortfalls.append(short)
 
     def _scope_of(self, run: Run) -> tuple[str, ...]:
         """The library's own packages, and the packages that were seen to import torch."""

@@ -11,6 +11,7 @@ from migrate_lens.model.report import (
     FirstDivergence,
     Library,
     Probe,
+    Shortfall,
     Skipped,
     Stage,
     StageResult,
@@ -33,6 +34,8 @@ class Met:
         findings: what differs, in the order in which it was met.
         traces: how far each pair of runs went.
         skipped: what could not be read, run or observed.
+        shortfalls: what could have been exercised and was not, or not in whole.
+        exercised: whether a torch call was made on both sides, or an extension was built.
         notes: what a person should know about how this was found.
         bases: each probe that runs under torch, with torch's run.
         first: the first divergence.
@@ -43,9 +46,16 @@ class Met:
     findings: list[Finding] = field(default_factory=list)
     traces: list[TraceSummary] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
+    shortfalls: list[Shortfall] = field(default_factory=list)
+    exercised: bool = False
     notes: list[str] = field(default_factory=list)
     bases: list[tuple[Probe, Run]] = field(default_factory=list)
     first: FirstDivergence | None = None
+
+    def put_aside(self, name: str, reason: str, flag: str = "") -> None:
+        """Something that was found and says nothing about the target; both lists of the report have it."""
+        self.skipped.append(Skipped(name, reason))
+        self.shortfalls.append(Shortfall(name, reason, flag))
 
     def investigated(self, probe: Probe, investigation: Investigation) -> None:
         """What one probe showed, all but its findings."""

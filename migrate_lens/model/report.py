@@ -112,6 +112,7 @@ class Verdict(StrEnum):
     NO_GAPS = "no_gaps"
     GAPS = "gaps"
     BASELINE_FAILED = "baseline_failed"
+    NOT_EXERCISED = "not_exercised"  # it ran, and no torch call was made on both sides
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -275,8 +276,55 @@ def _shown(path: Path, root: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Tally:
+    """What became of the tests of a probe, counted."""
+
+    passed: int
+    failed: int
+    skipped: int
+
+    @property
+    def all(self) -> int:
+        """How many there are."""
+        return self.passed + self.failed + self.skipped
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> Tally:
+        """The tally, as a report has it."""
+        return cls(fields.whole("passed"), fields.whole("failed"), fields.whole("skipped"))
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """Something that could have been exercised and was not, or not in whole.
+
+    Attributes:
+        probe: what: a probe, a module, a test.
+        reason: why.
+        flag: what to type so that more is reached; empty where no flag helps.
+    """
+
+    probe: str
+    reason: str
+    flag: str = ""
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> Shortfall:
+        """The shortfall, as a report has it."""
+        return cls(fields.text("probe"), fields.text("reason"), fields.text("flag"))
+
+
+@dataclass(frozen=True, slots=True)
 class StageResult:
-    """One rung of the ladder in one runtime; ``seconds`` is wall time, ``detail`` one line for a person."""
+    """One rung of the ladder in one runtime.
+
+    Attributes:
+        runtime, stage, probe: which.
+        outcome: how it ended.
+        seconds: wall time.
+        detail: one line for a person.
+        tests: what became of its tests; None where it has none.
+    """
 
     runtime: Runtime
     stage: Stage
@@ -284,6 +332,7 @@ class StageResult:
     outcome: Outcome
     seconds: float
     detail: str = ""
+    tests: Tally | None = None
 
     @classmethod
     def from_json(cls, fields: Fields) -> StageResult:
@@ -295,7 +344,15 @@ class StageResult:
             fields.member("outcome", Outcome),
             fields.number("seconds"),
             fields.text("detail"),
+            None if (tests := fields.maybe("tests")) is None else Tally.from_json(tests),
         )
+
+    def to_json(self) -> Json:
+        """The rung, as a report has it; tests are counted only where there are some."""
+        document = asdict(self)
+        if self.tests is None:
+            del document["tests"]
+        return document
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,6 +477,7 @@ class Gap:
         detail: exception type, aspect, signal or keyword; never prose.
         exception: class of what the target raised; empty where it raised nothing.
         raised_in: where the target raised, for what no observed call did.
+        no_mre: why no reproduction could be made, where that was tried; a reproduction overrules it.
     """
 
     id: str
@@ -440,6 +498,7 @@ class Gap:
     detail: str = ""
     exception: str = ""
     raised_in: str = ""
+    no_mre: str = ""
 
     @property
     def evidence(self) -> tuple[str, ...]:
@@ -485,6 +544,7 @@ class Gap:
             detail=fields.text("detail", ""),
             exception=fields.text("exception", ""),
             raised_in=fields.text("raised_in", ""),
+            no_mre=fields.text("no_mre", ""),
         )
 
     def to_json(self) -> Json:
@@ -508,7 +568,8 @@ class Gap:
         if self.ruling is not None:
             document["decided_by"] = self.ruling.by
             document["settled"] = [asdict(one) for one in self.ruling.settled]
-        facts = {"detail": self.detail, "exception": self.exception, "raised_in": self.raised_in}
+        no_mre = "" if self.mre is not None else self.no_mre
+        facts = {"detail": self.detail, "exception": self.exception, "raised_in": self.raised_in, "no_mre": no_mre}
         return {**document, **{name: fact for name, fact in facts.items() if fact}}
 
 
@@ -581,6 +642,7 @@ class Report:
     skipped: tuple[Skipped, ...]
     verdict: Verdict
     notes: tuple[str, ...] = ()
+    shortfalls: tuple[Shortfall, ...] = ()
 
     @classmethod
     def from_json(cls, fields: Fields) -> Report:
@@ -605,6 +667,7 @@ class Report:
             skipped=tuple(Skipped.from_json(skipped) for skipped in fields.parts("skipped")),
             verdict=Verdict(fields.text("verdict")),
             notes=fields.texts("notes"),
+            shortfalls=tuple(Shortfall.from_json(one) for one in fields.parts("not_exercised", ())),
         )
 
     def to_json(self) -> Json:
@@ -617,11 +680,12 @@ class Report:
                 "platform": self.platform,
             },
             "scope": list(self.scope),
-            "stages": [asdict(stage) for stage in self.stages],
+            "stages": [stage.to_json() for stage in self.stages],
             "traces": [trace.to_json() for trace in self.traces],
             "first_divergence": None if self.first is None else self.first.to_json(),
             "gaps": [gap.to_json() for gap in self.gaps],
             "skipped": [asdict(skipped) for skipped in self.skipped],
             "notes": list(self.notes),
+            "not_exercised": [asdict(one) for one in self.shortfalls],
             "verdict": self.verdict,
         }

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from migrate_lens import state
 from migrate_lens.model.errors import StateError, UsageError
 from migrate_lens.model.reading import Fields, Json
-from migrate_lens.model.report import Environment, Gap, Key, Library, ProbeKind, Report, Runtime, Symptom
+from migrate_lens.model.report import Environment, Gap, Key, Library, ProbeKind, Report, Runtime, Symptom, Verdict
 from migrate_lens.model.ruling import Decision
 
 REPORT = "report.json"
@@ -144,7 +144,7 @@ def load(folder: Path) -> Diagnosis:
     """Read the last diagnosis.
 
     Raises:
-        StateError: there is none, or it cannot be read.
+        StateError: there is none, it cannot be read, or it ended before anything could be said.
     """
     report, index = state.read(folder / REPORT), state.read(folder / TRACES / INDEX)
     if report is None or index is None:
@@ -152,7 +152,52 @@ def load(folder: Path) -> Diagnosis:
             f"no diagnosis in {folder}", "run migrate-lens diagnose PATH first, or name its folder: --state DIR"
         )
     read = Report.from_json(Fields(report, str(folder / REPORT)))
+    lacking = nothing_said(read)
+    if lacking:
+        raise StateError(lacking, f"make it run under torch, then: migrate-lens diagnose {_path(read)}")
     return Diagnosis(folder, read, Index.from_json(Fields(index, str(folder / TRACES / INDEX))))
+
+
+def nothing_said(report: Report) -> str:
+    """Why a diagnosis says nothing about Paddle; empty where it does."""
+    match report.verdict:
+        case Verdict.BASELINE_FAILED if not report.gaps:
+            return f"the last diagnosis, of {_path(report)}, ended under torch: it says nothing about Paddle"
+        case Verdict.NOT_EXERCISED:
+            return f"the last diagnosis, of {_path(report)}, made no torch call: it says nothing about Paddle"
+        case _:
+            return ""
+
+
+def what_is_missing(folder: Path, path: Path) -> str:
+    """What keeps the last diagnosis from speaking for a tree; empty where nothing does.
+
+    Raises:
+        StateError: it cannot be read.
+    """
+    document = state.read(folder / REPORT)
+    if document is None:
+        return f"{path} was never diagnosed: there is no diagnosis in {folder}"
+    report = Report.from_json(Fields(document, str(folder / REPORT)))
+    root, place = report.library.root.resolve(), path.resolve()
+    if not (root.is_relative_to(place) or place.is_relative_to(root)):
+        return f"{path} was not diagnosed: the last diagnosis in {folder} is of {_path(report)}"
+    if report.verdict is Verdict.BASELINE_FAILED and report.gaps:
+        return f"the last diagnosis, of {_path(report)}, ended under torch"
+    return nothing_said(report)
+
+
+def _path(report: Report) -> Path:
+    return report.library.script or report.library.root
+
+
+def note_impossible(diagnosis: Diagnosis, gap: Gap, reason: str) -> None:
+    """Remember with the diagnosis that a gap could not be reproduced.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    store(diagnosis, [replace(gap, no_mre=reason)])
 
 
 def gaps_of(folder: Path) -> tuple[Gap, ...]:

@@ -47,6 +47,19 @@ class View:
 PLAIN = View()
 
 
+def named(name: str, known: Sequence[str]) -> str:
+    """The format that a user named, of those that there are.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    name = SHORT.get(name, name)
+    if name in known:
+        return name
+    near = difflib.get_close_matches(name, known, n=1)
+    raise UsageError(f"--format: no format {name!r}", f"one of {', '.join(near or known)}")
+
+
 @dataclass(frozen=True, slots=True)
 class Document(Generic[Content]):
     """A kind of document; ``name`` is the folder of its formats."""
@@ -65,12 +78,7 @@ class Document(Generic[Content]):
         Raises:
             UsageError: the document has no such format.
         """
-        known = self.formats()
-        name = SHORT.get(name, name)
-        if name in known:
-            return name
-        near = difflib.get_close_matches(name, known, n=1)
-        raise UsageError(f"--format: no format {name!r}", f"one of {', '.join(near or known)}")
+        return named(name, self.formats())
 
     def render(self, document: Content, format: str, view: View = PLAIN) -> str:
         """The document in one format.

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final
+from typing import Final, assert_never
 
 from migrate_lens.model.report import (
     Decision,
@@ -17,6 +17,7 @@ from migrate_lens.model.report import (
     Outcome,
     ProbeKind,
     Report,
+    Shortfall,
     Site,
     StageResult,
     TraceSummary,
@@ -29,6 +30,7 @@ MAX_EVIDENCE = 3
 MAX_STAGES = 10
 MAX_TRACES = 5
 MAX_SKIPPED = 5
+MAX_SHORTFALLS = 3
 FIRST_HEADER = ("torch path", f"{TARGET.name} path", "what was observed", "conclusion")
 STAGE_HEADER = ("runtime", "stage", "probe", "outcome", "seconds")
 
@@ -203,17 +205,48 @@ def scope_line(report: Report) -> str:
 
 
 def verdict(report: Report) -> str:
-    """The last word, in one sentence or two."""
-    if report.verdict is Verdict.BASELINE_FAILED:
-        return (
-            f"The torch baseline does not run, so nothing can be said about {TARGET.title}.{_where_it_failed(report)}"
-        )
-    if report.gaps:
-        return f"{count(len(report.gaps), 'gap')}: {_decisions(report)}."
-    if report.verdict is Verdict.GAPS:
-        return f"{TARGET.title} does not do what torch does here, and no gap could be named: see the stages."
-    probes_run = count(len(report.library.probes), "probe")
-    return f"No gaps: {probes_run} did the same under torch and under {TARGET.compat}."
+    """The last word, in one sentence or two, and what was not exercised."""
+    return f"{_judged(report)}{_not_exercised(report)}"
+
+
+def _judged(report: Report) -> str:
+    gaps = f"{count(len(report.gaps), 'gap')}: {_decisions(report)}." if report.gaps else ""
+    match report.verdict:
+        case Verdict.BASELINE_FAILED:
+            seen = f" Met before: {gaps}" if gaps else ""
+            silent = f"The torch baseline does not run, so nothing can be said about {TARGET.title}."
+            return f"{silent}{_where_it_failed(report)}{seen}"
+        case Verdict.NOT_EXERCISED:
+            return f"Nothing was exercised: no torch call was made on both sides, so nothing is said of {TARGET.title}."
+        case Verdict.GAPS:
+            nameless = f"{TARGET.title} does not do what torch does here, and no gap could be named: see the stages."
+            return gaps or nameless
+        case Verdict.NO_GAPS:
+            return f"No gaps: {_probes_run(report)} did the same under torch and under {TARGET.compat}."
+        case _:
+            assert_never(report.verdict)
+
+
+def _probes_run(report: Report) -> str:
+    """How many programs ran; those that were put aside are not counted."""
+    aside = {shortfall.path for shortfall in report.skipped}
+    run = [probe for probe in report.library.probes if probe.spec not in aside]
+    return count(len(run), "probe")
+
+
+def _not_exercised(report: Report) -> str:
+    """The first things that were not exercised, and how many more there are."""
+    if not report.shortfalls:
+        return ""
+    shown = "; ".join(_short(one) for one in report.shortfalls[:MAX_SHORTFALLS])
+    left = len(report.shortfalls) - MAX_SHORTFALLS
+    more = f"; and {left} more" if left > 0 else ""
+    return f" Not exercised, or not in whole: {shown}{more}."
+
+
+def _short(one: Shortfall) -> str:
+    flag = f" ({one.flag} may reach more)" if one.flag else ""
+    return f"{clean(one.probe)}: {clean(one.reason)}{flag}"
 
 
 def _where_it_failed(report: Report) -> str:
@@ -234,6 +267,8 @@ def _decisions(report: Report) -> str:
 def next_steps(report: Report) -> list[tuple[str, str]]:
     """What to do now: a reason and a command that exists."""
     path = shlex.quote(str(report.library.script or report.library.root))
+    if report.verdict is Verdict.NOT_EXERCISED:
+        return [("name a program that calls torch", _diagnose(path, "--probe PROGRAM"))]
     if report.verdict is Verdict.BASELINE_FAILED:
         other_python = _diagnose(path, "--torch-python PYTHON")
         return [

@@ -91,7 +91,7 @@ def test_exit_code_and_stored_report(lib: Path, pipeline: Pipeline, capsys: Capt
 
 
 def test_every_verdict_has_an_exit_code() -> None:
-    assert set(EXIT_CODES) == {"no_gaps", "gaps", "baseline_failed"}
+    assert set(EXIT_CODES) == {"no_gaps", "gaps", "baseline_failed", "not_exercised"}
 
 
 def test_json_on_stdout_is_one_document(lib: Path, pipeline: Pipeline, capsys: Capture) -> None:

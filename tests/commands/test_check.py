@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import sample_reports as samples
 from sample_reports import gap
 
+from migrate_lens.cli.app import main
 from migrate_lens.commands import check as pipeline
 from migrate_lens.model.errors import UsageError
-from migrate_lens.model.report import Decision, Site
+from migrate_lens.model.report import Decision, Gap, Site, Verdict
 from migrate_lens.remedies.port.checking import check_text
 
 _GOOD = """
@@ -109,11 +112,54 @@ def test_an_unknown_revision_is_a_usage_error(tmp_path: Path) -> None:
         pipeline.check(port, "nowhere", tmp_path, tmp_path)
 
 
+def _diagnosed(folder: Path, gaps: tuple[Gap, ...], verdict: Verdict = Verdict.GAPS) -> None:
+    """Keep a diagnosis of ``port``."""
+    library = replace(samples.LIBRARY, root=folder / "port")
+    report = replace(samples.GAPS, library=library, gaps=gaps, verdict=verdict)
+    (folder / "report.json").write_text(json.dumps(report.to_json()))
+
+
+def test_a_tree_that_was_never_diagnosed_is_not_finished(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "port").mkdir()
+    assert main(["check", str(tmp_path / "port"), "--state", str(tmp_path / "none")]) == 2
+    shown = capsys.readouterr().out
+    assert "never diagnosed" in shown
+    assert "is finished:" not in shown
+
+
+def test_a_diagnosis_of_another_tree_says_nothing(tmp_path: Path) -> None:
+    _diagnosed(tmp_path, ())
+    (tmp_path / "other").mkdir()
+    assert "is of " in pipeline.check(tmp_path / "other", "", tmp_path, tmp_path / "issues").missing
+
+
+@pytest.mark.parametrize("verdict", [Verdict.BASELINE_FAILED, Verdict.NOT_EXERCISED])
+@pytest.mark.parametrize("command", ["check", "fix", "issue"])
+def test_after_a_diagnosis_that_says_nothing(
+    tmp_path: Path, command: str, verdict: Verdict, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "port").mkdir()
+    _diagnosed(tmp_path, (), verdict)
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "index.json").write_text("{}")
+    path = [str(tmp_path / "port")] if command == "check" else []
+    assert main([command, *path, "--state", str(tmp_path)]) == 2
+    shown = capsys.readouterr()
+    assert "says nothing about Paddle" in shown.out + shown.err
+
+
+def test_what_could_not_be_reproduced_is_not_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "port").mkdir()
+    _diagnosed(tmp_path, (gap("torch.fmod", "missing_api", no_mre="no program fails in the same way"),))
+    done = pipeline.check(tmp_path / "port", "", tmp_path, tmp_path / "issues")
+    assert (done.complaints, done.missing) == ((), "")
+
+
 def test_a_gap_without_reproduction_is_named(tmp_path: Path) -> None:
     open_ = gap("torch.fmod", "missing_api", sites=(Site("ops.py", 4),))
     note = gap("torch._C", "missing_api", decision=Decision.NOTE)
-    (tmp_path / "report.json").write_text(json.dumps({"gaps": [open_.to_json(), note.to_json()]}))
     (tmp_path / "port").mkdir()
+    _diagnosed(tmp_path, (open_, note))
     done = pipeline.check(tmp_path / "port", "", tmp_path, tmp_path / "issues")
     assert [(c.path, c.line, c.rule) for c in done.complaints] == [("ops.py", 4, "gap")]
     record = tmp_path / "issues" / "one" / "mre.json"

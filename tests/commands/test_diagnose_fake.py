@@ -112,6 +112,27 @@ def test_a_baseline_that_fails_ends_it(diagnose: Diagnose) -> None:
     assert report.stages[0].detail == "exits with 3"
 
 
+def test_a_program_without_a_torch_call_is_no_pass(diagnose: Diagnose) -> None:
+    report = diagnose(World([]))
+    assert (report.verdict, report.gaps) == ("not_exercised", ())
+    assert "No gaps" not in DIAGNOSIS.render(report, "text")
+    assert "Nothing was exercised" in DIAGNOSIS.render(report, "text")
+
+
+def test_a_failed_baseline_names_the_line(diagnose: Diagnose) -> None:
+    raised = ended("raised", failure("KeyError", "k"), Frame(SCRIPT, 7, 7, 0, 9, "__main__"))
+    (stage,) = diagnose(World([Step(call(1, T))], torch_ends=raised)).stages
+    assert f"{SCRIPT}:7" in stage.detail
+
+
+def test_a_run_that_reaches_less_says_so_in_the_verdict(diagnose: Diagnose) -> None:
+    steps = [Step(call(1, T), failed(1)), Step(call(2, T), dies=0), Step(call(3, T))]
+    report = diagnose(World(steps))
+    for short in report.shortfalls:
+        assert short.reason.startswith("reached ")
+        assert short.reason in DIAGNOSIS.render(report, "markdown").replace("\\", "")
+
+
 @pytest.mark.parametrize("world", [AGREES, GAPS, FAILS], ids=["agrees", "gaps", "fails"])
 @pytest.mark.parametrize("name", DIAGNOSIS.formats())
 def test_every_format_shows_it(name: str, world: World, diagnose: Diagnose) -> None:

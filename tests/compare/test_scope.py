@@ -51,10 +51,11 @@ def test_a_leak_out_of_the_scope_is_found_although_the_outcome_agrees(tmp_path: 
     (package / "__init__.py").write_text("def ones(n):\n    import torch\n    return torch.ones(n)\n")
     (tmp_path / "lib" / "smoke.py").write_text("import torch\nimport lazylib\nresult = lazylib.ones(2)\n")
     (tmp_path / "state").mkdir()
-    options = config.load(
-        tmp_path / "lib", torch_python=sys.executable, paddle_python=sys.executable, scope=["elsewhere"],
-        keep_torch=True, state=tmp_path / "state",
+    given = config.Given(
+        torch_python=sys.executable, paddle_python=sys.executable, scope=["elsewhere"], keep_torch=True,
+        state=tmp_path / "state",
     )  # fmt: skip
+    options = config.load(tmp_path / "lib", given)
     report = pipeline.diagnose(options, lambda line: None)
     assert [(g.symptom, g.decision) for g in report.gaps] == [(Symptom.SCOPE, Decision.NARROW_SCOPE)]
     assert [(s.path, s.line) for s in report.gaps[0].sites] == [("lazylib/__init__.py", 2)]
