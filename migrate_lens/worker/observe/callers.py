@@ -1,4 +1,4 @@
-"""Functions that ask which frame called them: one in; a function that calls it as the program's own frame would, out."""
+"""Functions that ask which frame called them: one in; one that calls it as the program's own frame would, out."""
 
 from __future__ import annotations
 

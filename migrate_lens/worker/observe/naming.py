@@ -91,7 +91,7 @@ class Naming:
         return USER if METHOD in vars(sys.modules.get(kind.__module__, types)) else OTHER
 
     def makes_layer(self, func: Any) -> bool:
-        """Whether a call is ``super().__init__(...)`` in a program's class that extends one of the framework's layers."""
+        """Whether a call is ``super().__init__(...)`` in a program's class that extends a layer of the framework's."""
         if type(func) is not _BOUND or func.__name__ != "__init__":
             return False
         return isinstance(func.__self__, self.backend.module) and self.backend.extends(type(func.__self__))
