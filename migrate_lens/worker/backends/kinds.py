@@ -44,6 +44,10 @@ class Kinds(ABC):
         self._foreign: dict[type, bool] = {}
         self._extends: dict[type, bool] = {}
 
+    def global_hooks(self) -> bool:
+        """Whether hooks of the program's see the calls of all layers."""
+        return False
+
     def foreign(self, kind: type) -> bool:
         """Whether a type belongs to the framework."""
         known = self._foreign.get(kind)

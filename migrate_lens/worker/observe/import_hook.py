@@ -42,7 +42,6 @@ class Instrumenter:
         self._own = own
         self.users: list[str] = []
         self.refused: list[tuple[str, str]] = []
-        self._rewritten: set[str] = set()
 
     def install(self) -> None:
         """Put the hook in front of the path finders."""
@@ -75,13 +74,7 @@ class Instrumenter:
         self._recorder.register(module, path, rewritten.nodes)
         if rewritten.imports_framework:
             self.users.append(module)
-        self._rewritten.add(module)
         return compile(rewritten.tree, path, "exec", dont_inherit=True)
-
-    def prepare(self, module: ModuleType) -> None:
-        """Give a rewritten module the helpers that its code calls."""
-        if module.__name__ in self._rewritten:
-            module.__dict__.update(self._helpers)
 
     def code(self, module: str, path: str, fallback: Callable[[], CodeType]) -> CodeType:
         """The code of a module: rewritten where it is wanted and can be, as it stands elsewhere."""
@@ -105,7 +98,6 @@ def _loader(instrumenter: Instrumenter) -> type[importlib.machinery.SourceFileLo
 
         def exec_module(self, module: ModuleType) -> None:
             code = self.get_code(module.__name__)
-            instrumenter.prepare(module)
             assert code is not None
             exec(code, module.__dict__)
 

@@ -445,10 +445,17 @@ class Recorder(Naming):
             return self.raised(call, error)
 
     def open(self, container: Any, args: Any, kwargs: Any) -> bool:
-        """Whether a container layer may be walked child by child: one argument, and no hooks to skip."""
-        if len(args) != 1 or kwargs:
+        """Whether a container layer may be walked child by child: one argument, and nothing of the program's to skip.
+
+        Hooks of its own or of all layers, another ``forward`` on the object or its class, and another way to be called
+        all see the container's call, which a walk does not make.
+        """
+        if len(args) != 1 or kwargs or "forward" in vars(container):
             return False
-        return not any(getattr(container, hook, None) for hook in _HOOKS)
+        if any(getattr(container, hook, None) for hook in _HOOKS) or self.backend.global_hooks():
+            return False
+        kind = type(container)
+        return kind.__call__ is self.backend.module.__call__ and kind.forward in self.backend.containers
 
     def observed(self, number: int, api: str, value: Any, base: Any = None) -> Any:
         """Record an attribute that was read, and of which tensor if that one is known."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import importlib.util
 import os
@@ -11,6 +12,7 @@ import traceback
 import types
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -243,9 +245,13 @@ def _script(running: Running) -> Any:
     else:
         code = compile(source, path, "exec", dont_inherit=True)
     module = types.ModuleType("__main__")
-    module.__dict__.update({"__file__": path, "__builtins__": __builtins__, "__cached__": None})
-    if job["observe"]:
-        instrumenter.prepare(module)
+    module.__dict__.update({
+        "__annotations__": {},
+        "__builtins__": builtins,
+        "__cached__": None,
+        "__file__": path,
+        "__loader__": SourceFileLoader("__main__", path),
+    })  # fmt: skip
     running.admit(module)
     sys.modules["__main__"] = module
     exec(code, module.__dict__)

@@ -7,6 +7,7 @@ what it is. Everything that is printed goes to files: the pipe carries the proto
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import ctypes
 import json
@@ -52,10 +53,19 @@ def main(argv: list[str]) -> int:
         message = str(error.args[0]) if error.args else ""
         _say(out, {"error": said, "message": message, "kind": _kind(error)})
         return 0
+    _own_builtins()
     _say(out, about)
     for line in _lines(commands):
         _say(out, _serve(json.loads(line), framework, backend, commands))
     return 0
+
+
+def _own_builtins() -> None:
+    """Give each module of ours the builtins as they are now: a program may put others in their place."""
+    known = {name: value for name, value in vars(builtins).items() if not name.startswith("_")}
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == __name__.partition(".")[0]:
+            module.__dict__.update({key: value for key, value in known.items() if key not in module.__dict__})
 
 
 def _kind(error: Exception) -> str:

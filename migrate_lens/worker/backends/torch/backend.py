@@ -12,6 +12,9 @@ from migrate_lens.model.value import DEVICE, DTYPE, SIZE, TENSOR, Data, Encoded,
 from migrate_lens.worker.backends.encoding import STRUCTURE
 from migrate_lens.worker.backends.framework import Backend
 
+# As they are before a program may put others in their place.
+_DETACH, _NUMPY = torch.Tensor.detach, torch.Tensor.numpy
+
 
 class TorchBackend(Backend):
     """Answers about torch's own objects."""
@@ -27,6 +30,15 @@ class TorchBackend(Backend):
         )
         self._dtypes.update({torch.complex64: "complex64", torch.complex128: "complex128"})
         self._plain = frozenset((torch.Tensor, torch.nn.Parameter))
+
+    def global_hooks(self) -> bool:
+        hooks = torch.nn.modules.module
+        return bool(
+            hooks._global_forward_hooks
+            or hooks._global_forward_pre_hooks
+            or hooks._global_backward_hooks
+            or hooks._global_backward_pre_hooks
+        )
 
     def foreign(self, kind: type) -> bool:
         # Nodes of the autograd graph (MulBackward0) say that they are builtins; they are torch.autograd.graph.Node.
@@ -50,7 +62,7 @@ class TorchBackend(Backend):
         if type(value) not in self._plain or value.layout is not torch.strided or value.device.type == "meta":
             return self._unusual(value)
         try:
-            return self.data_of(value.detach().numpy())
+            return self.data_of(_NUMPY(_DETACH(value)))
         except (RuntimeError, TypeError):
             return self._unusual(value)
 
