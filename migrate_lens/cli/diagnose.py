@@ -82,9 +82,9 @@ def diagnose(flags: DiagnoseFlags) -> int:
         report = _diagnosed(options)
         _keep(report, folder)
     if flags.output is None:
-        _show(report, flags.format, folder)
+        _show(report, flags, folder)
     else:
-        _deliver(report, flags.format, flags.output, folder)
+        _deliver(report, flags, flags.output, folder)
     return exits.EXIT_CODES[report.verdict]
 
 
@@ -105,16 +105,17 @@ def _keep(report: Report, folder: Path) -> None:
             raise StateError(f"cannot write {path}: {error.strerror}", "name another folder: --state DIR") from error
 
 
-def _show(report: Report, format: str, folder: Path) -> None:
-    if format != "text":
-        terminal.show(DIAGNOSIS.render(report, format))
+def _show(report: Report, flags: DiagnoseFlags, folder: Path) -> None:
+    named = str(flags.state or "")
+    if flags.format != "text":
+        terminal.show(DIAGNOSIS.render(report, flags.format, View(state=named)))
         return
-    view = View(terminal.width(), os.path.relpath(folder / REPORT))
-    terminal.show_in_colour(DIAGNOSIS.render(report, format, view))
+    view = View(terminal.width(), os.path.relpath(folder / REPORT), named)
+    terminal.show_in_colour(DIAGNOSIS.render(report, flags.format, view))
 
 
-def _deliver(report: Report, format: str, output: Path, folder: Path) -> None:
+def _deliver(report: Report, flags: DiagnoseFlags, output: Path, folder: Path) -> None:
     try:
-        state.write(output, DIAGNOSIS.render(report, format))
+        state.write(output, DIAGNOSIS.render(report, flags.format, View(state=str(flags.state or ""))))
     except OSError as error:
         raise UsageError(f"cannot write {output}: {error.strerror}", f"the report is in {folder / REPORT}") from error

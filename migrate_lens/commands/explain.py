@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import linecache
+import shlex
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
 from migrate_lens import state
+from migrate_lens.config import DEFAULT_STATE
 from migrate_lens.model.errors import UsageError
+from migrate_lens.model.reading import Fields
+from migrate_lens.model.report import Decision, Gap
+from migrate_lens.remedies import kept
 from migrate_lens.rulebook.classify import Rule, load_rules
 
 
@@ -27,7 +33,30 @@ def run(name: str | None, report: Path, width: int) -> str:
     rules = load_rules()
     if name is None:
         return listed(rules)
-    return explained(chosen(name, rules, claimed(report)), width)
+    rule = chosen(name, rules, claimed(report))
+    gap = next((gap for gap in kept.gaps_of(report.parent) if gap.id == name), None)
+    about = "" if gap is None else "\n".join((*_about(gap, _root(report), report.parent), f"\nRule {rule.id}\n"))
+    return about + explained(rule, width)
+
+
+def _about(gap: Gap, root: Path, state_folder: Path) -> Iterator[str]:
+    """A gap as a person reads it: where it is, both outcomes, the facts that decided, and the next command."""
+    yield f"{gap.id}: {gap.decision}, layer {gap.layer}, category {gap.category}"
+    for site in gap.sites:
+        source = linecache.getline(str(root / site.path), site.line).strip()
+        yield f"  at {site.path}:{site.line}: {source}".rstrip(": ")
+    yield f"  expected  {gap.expected}"
+    yield f"  actual    {gap.actual}"
+    yield from (f"  - {fact}" for fact in gap.evidence)
+    command = "fix" if gap.decision in (Decision.WORKAROUND, Decision.NOTE) else "issue --emit"
+    kept_in = "" if state_folder == DEFAULT_STATE else f" --state {shlex.quote(str(state_folder))}"
+    yield f"  next      migrate-lens {command} {shlex.quote(gap.id)}{kept_in}"
+
+
+def _root(report: Path) -> Path:
+    """The library that was diagnosed."""
+    document = Fields(state.read(report) or {}, str(report))
+    return Path(document.part("library").text("root"))
 
 
 def listed(rules: Iterable[Rule]) -> str:

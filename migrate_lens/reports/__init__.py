@@ -38,10 +38,12 @@ class View:
     Attributes:
         width: columns of the terminal, for text.
         kept: where the whole document is kept, for formats that say so; empty if nowhere.
+        state: the folder of results that was named; empty where none was.
     """
 
     width: int = WIDTH
     kept: str = ""
+    state: str = ""
 
 
 PLAIN = View()

@@ -17,8 +17,10 @@ from migrate_lens.model.report import (
     Outcome,
     ProbeKind,
     Report,
+    Runtime,
     Shortfall,
     Site,
+    Stage,
     StageResult,
     TraceSummary,
     Verdict,
@@ -104,13 +106,20 @@ def stage_rows(stages: Iterable[StageResult]) -> list[StageRow]:
     all_stages = list(stages)
     folded = len(all_stages) > MAX_STAGES
     rows: list[StageRow] = []
+    scoped = {(s.stage, s.probe): s.detail for s in all_stages if s.runtime is Runtime.TARGET}
     for _, group in groupby(all_stages, key=lambda stage: (stage.runtime, stage.stage, stage.outcome)):
         alike = list(group)
         if folded and len(alike) > 1 and alike[0].outcome is Outcome.PASSED:
             rows.append(_shared_row(alike))
         else:
-            rows.extend(_stage_row(stage) for stage in alike)
+            rows.extend(_stage_row(stage, scoped) for stage in alike)
     return rows
+
+
+def global_runtime(report: Report) -> str:
+    """What the global runtime is; empty where it did not run."""
+    ran = any(stage.runtime is Runtime.TARGET_GLOBAL for stage in report.stages)
+    return f"{Runtime.TARGET_GLOBAL}: compat for the whole process, not for the packages in scope alone" if ran else ""
 
 
 def _shared_row(alike: list[StageResult]) -> StageRow:
@@ -120,8 +129,10 @@ def _shared_row(alike: list[StageResult]) -> StageRow:
     return StageRow(first.runtime, first.stage, count(len(alike), "probe"), first.outcome, f"{seconds:.1f}")
 
 
-def _stage_row(stage: StageResult) -> StageRow:
-    detail = "" if stage.outcome is Outcome.PASSED else clean(stage.detail)
+def _stage_row(stage: StageResult, scoped: Mapping[tuple[Stage, str], str]) -> StageRow:
+    """One stage; what the global runtime says as the scoped one does is said once."""
+    again = stage.runtime is Runtime.TARGET_GLOBAL and scoped.get((stage.stage, stage.probe)) == stage.detail
+    detail = "" if stage.outcome is Outcome.PASSED or again else clean(stage.detail)
     return StageRow(stage.runtime, stage.stage, clean(stage.probe), stage.outcome, f"{stage.seconds:.1f}", detail)
 
 
@@ -264,25 +275,43 @@ def _decisions(report: Report) -> str:
     return ", ".join(f"{number} {decision}" for decision, number in counted.items() if number)
 
 
-def next_steps(report: Report) -> list[tuple[str, str]]:
-    """What to do now: a reason and a command that exists."""
+def next_steps(report: Report, state: str = "") -> list[tuple[str, str]]:
+    """What to do now: a reason and a command that exists.
+
+    Args:
+        report: the diagnosis.
+        state: the folder of results that was named, which the commands name again.
+    """
+    kept = f" --state {shlex.quote(state)}" if state else ""
+    return [(reason, f"{command}{kept}") for reason, command in _steps(report)]
+
+
+def _steps(report: Report) -> list[tuple[str, str]]:
     path = shlex.quote(str(report.library.script or report.library.root))
     if report.verdict is Verdict.NOT_EXERCISED:
         return [("name a program that calls torch", _diagnose(path, "--probe PROGRAM"))]
     if report.verdict is Verdict.BASELINE_FAILED:
-        other_python = _diagnose(path, "--torch-python PYTHON")
+        other_python = _diagnose(path, f"{_probe_flags(report)}--torch-python PYTHON")
         return [
             ("make it run under torch first, perhaps with another interpreter", other_python),
             ("or name another program", _diagnose(path, "--probe PROGRAM")),
+            *(_with_gaps(report) if report.gaps else ()),
         ]
     steps: list[tuple[str, str]] = []
     if any(gap.decision is Decision.NARROW_SCOPE for gap in report.gaps):
-        steps.append(("shrink or extend the scope before anything else", _diagnose(path, "--scope PACKAGE")))
+        again = _diagnose(path, f"{_probe_flags(report)}--scope PACKAGE")
+        steps.append(("shrink or extend the scope before anything else", again))
     if report.gaps:
         steps += _with_gaps(report)
     if report.library.probes_from == "imports":
         steps.append(("run more than imports", _diagnose(path, "--probe PROGRAM")))
     return steps
+
+
+def _probe_flags(report: Report) -> str:
+    """The probes that were named, as they were typed, with a blank at the end."""
+    named = report.library.probes if report.library.probes_from == "option" else ()
+    return "".join(f"--probe {shlex.quote(probe.spec)} " for probe in named)
 
 
 def _with_gaps(report: Report) -> list[tuple[str, str]]:

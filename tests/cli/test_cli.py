@@ -239,7 +239,10 @@ def test_explain_a_gap_of_the_last_diagnosis(lib: Path, pipeline: Pipeline, rule
     main(["diagnose", str(lib)])
     capsys.readouterr()
     assert main(["explain", samples.MISSING.id]) == 0
-    assert capsys.readouterr().out.startswith("missing-function: ")
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"{samples.MISSING.id}: issue")
+    for part in ("src/mylib/ops.py:12", samples.MISSING.expected, "issue --emit", "missing-function: "):
+        assert part in shown
     assert main(["explain", samples.UNKNOWN.id]) == 2
     assert f"no rule claims {samples.UNKNOWN.id}" in capsys.readouterr().err
 

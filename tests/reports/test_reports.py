@@ -80,6 +80,25 @@ def test_a_failed_baseline_says_so_and_what_to_do() -> None:
     assert "No gaps" not in shown
 
 
+@pytest.mark.parametrize("name", ["text", "markdown"])
+def test_next_steps_name_what_was_given(name: str) -> None:
+    library = replace(samples.LIBRARY, probes_from="option")
+    shown = DIAGNOSIS.render(replace(samples.GAPS, library=library), name, View(state="kept here"))
+    steps = [line for line in shown.splitlines() if "migrate-lens " in line and "All sites" not in line]
+    commands = [line for line in steps if not line.startswith("#")]
+    assert commands
+    assert all("--state 'kept here'" in line.replace("\\", "") for line in commands)
+    assert "--probe smoke.py" in shown
+
+
+def test_a_failure_that_is_the_same_with_global_compat_is_said_once() -> None:
+    bad = samples.stage(Runtime.TARGET, Stage.RUN, Outcome.FAILED, "raises KeyError: k")
+    stages = (*samples.HEALTHY.stages[:-1], bad, replace(bad, runtime=Runtime.TARGET_GLOBAL))
+    shown = DIAGNOSIS.render(replace(samples.GAPS, stages=stages), "text")
+    assert shown.count("raises KeyError: k") == 1
+    assert shown.count("whole process") == 1
+
+
 def test_imports_as_the_probe_are_said() -> None:
     probe = model.Probe(model.ProbeKind.IMPORTS, "imports", modules=("mylib", "mylib.ops"))
     library = replace(samples.LIBRARY, probes=(probe,), probes_from="imports")

@@ -19,7 +19,7 @@ def render(report: Report, view: View = PLAIN) -> str:
         _first(report),
         *_gaps(report),
         _rest(report),
-        _next(report),
+        _next(report, view),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
@@ -63,7 +63,8 @@ def _stages(report: Report) -> str:
     rows = [[_text(cell) for cell in (*row.cells, row.detail)] for row in wording.stage_rows(report.stages)]
     if not rows:
         return ""
-    return "## Stages\n\n" + _table((*wording.STAGE_HEADER, "detail"), rows)
+    said = wording.global_runtime(report)
+    return "## Stages\n\n" + _table((*wording.STAGE_HEADER, "detail"), rows) + (f"\n\n{_text(said)}" if said else "")
 
 
 def _first(report: Report) -> str:
@@ -105,8 +106,8 @@ def _rest(report: Report) -> str:
     return _section("Notes", lines)
 
 
-def _next(report: Report) -> str:
-    lines = [f"- {_text(reason)}: {_code(command)}" for reason, command in wording.next_steps(report)]
+def _next(report: Report, view: View) -> str:
+    lines = [f"- {_text(reason)}: {_code(command)}" for reason, command in wording.next_steps(report, view.state)]
     return _section("What to do next", lines)
 
 

@@ -21,7 +21,7 @@ def render(report: Report, view: View = PLAIN) -> str:
         _first(report, width),
         *_gaps(report, width),
         _rest(report, width),
-        _end(report, width),
+        _end(report, view),
     ]
     if view.kept:
         blocks.append([f"All sites and evidence: {view.kept}"])
@@ -45,6 +45,8 @@ def _stages(report: Report, width: int) -> list[str]:
     if not rows:
         return []
     lines = table([wording.STAGE_HEADER, *(row.cells for row in rows)], width, right=(4,))
+    if said := wording.global_runtime(report):
+        lines += wrap(said, width, "  ", "    ")
     for row in rows:
         if row.detail:
             lines += wrap(f"{row.runtime} {row.stage} {row.probe}: {row.detail}", width, "  ", "    ")
@@ -97,9 +99,10 @@ def _rest(report: Report, width: int) -> list[str]:
     return lines
 
 
-def _end(report: Report, width: int) -> list[str]:
+def _end(report: Report, view: View) -> list[str]:
+    width = view.width
     lines = wrap(wording.verdict(report), width)
-    steps = wording.next_steps(report)
+    steps = wording.next_steps(report, view.state)
     if steps:
         lines += ["", "What to do next"]
     for reason, command in steps:
