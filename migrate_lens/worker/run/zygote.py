@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import ctypes
+import gc
 import json
 import os
 import resource
@@ -54,6 +55,7 @@ def main(argv: list[str]) -> int:
         _say(out, {"error": said, "message": message, "kind": _kind(error)})
         return 0
     _own_builtins()
+    gc.freeze()  # what is imported outlives each job: no job's collector need look at it, and copy its pages by that
     _say(out, about)
     for line in _lines(commands):
         _say(out, _serve(json.loads(line), framework, backend, commands))
