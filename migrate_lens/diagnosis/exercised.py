@@ -25,8 +25,8 @@ from migrate_lens.runs.bench import Run
 
 _SHOWN = 3  # failing tests of a file that are named one by one
 _NO_TESTS = 5  # pytest's exit status where it found no test
-# What a program meets that asks for torch where torch is hidden.
-_HIDDEN = frozenset({"PackageNotFoundError", "ModuleNotFoundError", "ImportError"})
+# Whom a program asks whether torch is there; where torch is hidden, they say that it is not.
+_HIDDEN = frozenset({"importlib", "importlib_metadata", "pkg_resources", "pkgutil"})
 
 
 def tally(run: Run) -> Tally:
@@ -153,6 +153,6 @@ def _flag(investigation: Investigation, findings: Iterable[Finding], *, keep_tor
     """What to type so that more is reached."""
     if any(stage.outcome is Outcome.TIMED_OUT for stage in investigation.stages):
         return "--timeout SECONDS"
-    if not keep_torch and any(_HIDDEN & {f.key.detail, str(f.facts.get("exception", ""))} for f in findings):
+    if not keep_torch and any(finding.key.api.partition(".")[0] in _HIDDEN for finding in findings):
         return "--keep-torch"
     return "--probe PROGRAM"

@@ -63,7 +63,7 @@ print(torch.ones(2) + 1)
 """,
     "the names of the main module": """
 import torch
-print(sorted(name for name in globals() if not name.startswith("_")), [n for n in dir() if "ml" in n])
+print(sorted(name for name in globals() if not name.startswith("_")))
 print(__annotations__, type(__builtins__).__name__, type(__loader__).__name__, __spec__)
 """,
     "a tensor's methods of the program's own": """

@@ -39,6 +39,7 @@ class Instrumenter:
     def __init__(self, recorder: Recorder, helpers: dict[str, Any], own: frozenset[str]) -> None:
         self._recorder = recorder
         self._helpers = helpers
+        self._rewritten: set[str] = set()
         self._own = own
         self.users: list[str] = []
         self.refused: list[tuple[str, str]] = []
@@ -74,7 +75,13 @@ class Instrumenter:
         self._recorder.register(module, path, rewritten.nodes)
         if rewritten.imports_framework:
             self.users.append(module)
+        self._rewritten.add(module)
         return compile(rewritten.tree, path, "exec", dont_inherit=True)
+
+    def prepare(self, module: ModuleType) -> None:
+        """Give a rewritten module the helpers that its code calls; by them its functions are known as rewritten."""
+        if module.__name__ in self._rewritten:
+            module.__dict__.update(self._helpers)
 
     def code(self, module: str, path: str, fallback: Callable[[], CodeType]) -> CodeType:
         """The code of a module: rewritten where it is wanted and can be, as it stands elsewhere."""
@@ -98,6 +105,7 @@ def _loader(instrumenter: Instrumenter) -> type[importlib.machinery.SourceFileLo
 
         def exec_module(self, module: ModuleType) -> None:
             code = self.get_code(module.__name__)
+            instrumenter.prepare(module)
             assert code is not None
             exec(code, module.__dict__)
 

@@ -252,6 +252,8 @@ def _script(running: Running) -> Any:
         "__file__": path,
         "__loader__": SourceFileLoader("__main__", path),
     })  # fmt: skip
+    if job["observe"]:
+        instrumenter.prepare(module)
     running.admit(module)
     sys.modules["__main__"] = module
     exec(code, module.__dict__)
