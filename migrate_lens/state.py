@@ -15,7 +15,7 @@ from pathlib import Path
 from migrate_lens.model.errors import LensError, StateError, UsageError
 
 IGNORE = ".gitignore"
-TRACES = "traces"
+REPORT, TRACES, INDEX = "report.json", "traces", "index.json"  # what a diagnosis leaves in the state folder
 _DAY = 86400.0
 
 

@@ -65,6 +65,7 @@ class Nearness:
         self.loaded = reach.closure(self.modules, scans, self.roots)
         self.lone = not self.roots
         self.entries = reach.entries(self.modules, scans, self.roots)
+        self.natives = Natives(scans)
 
     def reaches(self, path: str, role: Role) -> dict[When, Reach]:
         """The reach of the sites in a file, by when they run."""
@@ -120,13 +121,12 @@ class Collected(NamedTuple):
 def collect(scans: Mapping[str, Scan], judge: Judge, near: Nearness) -> Collected:
     """Judge every use."""
     sightings: dict[Key, list[Sighting]] = defaultdict(list)
-    natives = Natives(scans)
     suppressed = 0
     for path, scan in scans.items():
         role, lang = role_of(path), language(path)
         reaches = near.reaches(path, role)
         for use in scan.uses:
-            if natives.doubts(use):
+            if near.natives.doubts(use):
                 continue
             for finding in judge.judge(use, role, lang):
                 line = use.line if finding.keyword is None else use.lines[finding.keyword]

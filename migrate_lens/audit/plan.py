@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from migrate_lens.audit.gather import Natives, Nearness, language
+from migrate_lens.audit.gather import Nearness, language
 from migrate_lens.audit.tree import Language, Role, role_of
 from migrate_lens.model.audit import AuditGap, Grade, LayerFiles, Plan, Reach
 from migrate_lens.model.report import Layer, Site, Symptom
@@ -144,6 +144,6 @@ def make(library: str, scans: Mapping[str, Scan], gaps: tuple[AuditGap, ...], ne
         first_patch=first_patch(gaps, near),
         unchanged=tuple(sorted(path for path in own if path not in touched and not scans[path].reason)),
         changed=changed(gaps),
-        validation=validation(library, scans, near, Natives(scans).built),
+        validation=validation(library, scans, near, near.natives.built),
         gpu_only=tuple(gpu),
     )

@@ -18,8 +18,6 @@ from migrate_lens.reports import DIAGNOSIS, View
 if TYPE_CHECKING:
     from migrate_lens.model.report import Report
 
-REPORT = "report.json"
-
 
 @dataclass(frozen=True, slots=True)
 class DiagnoseFlags:
@@ -98,7 +96,7 @@ def _keep(report: Report, folder: Path) -> None:
     """The report and the traces that belong to it change together."""
     with state.locked(folder):
         state.replace_folder(folder / state.TRACES)
-        path = folder / REPORT
+        path = folder / state.REPORT
         try:
             state.write(path, DIAGNOSIS.render(report, "json"))
         except OSError as error:
@@ -110,7 +108,7 @@ def _show(report: Report, flags: DiagnoseFlags, folder: Path) -> None:
     if flags.format != "text":
         terminal.show(DIAGNOSIS.render(report, flags.format, View(state=named)))
         return
-    view = View(terminal.width(), os.path.relpath(folder / REPORT), named)
+    view = View(terminal.width(), os.path.relpath(folder / state.REPORT), named)
     terminal.show_in_colour(DIAGNOSIS.render(report, flags.format, view))
 
 
@@ -118,4 +116,6 @@ def _deliver(report: Report, flags: DiagnoseFlags, output: Path, folder: Path) -
     try:
         state.write(output, DIAGNOSIS.render(report, flags.format, View(state=str(flags.state or ""))))
     except OSError as error:
-        raise UsageError(f"cannot write {output}: {error.strerror}", f"the report is in {folder / REPORT}") from error
+        raise UsageError(
+            f"cannot write {output}: {error.strerror}", f"the report is in {folder / state.REPORT}"
+        ) from error

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from migrate_lens import config
+from migrate_lens import config, state
 from migrate_lens.cli import exits, terminal
 from migrate_lens.cli.flags import Issues, PaddlePython, State, add, one_of
 
@@ -101,7 +101,7 @@ def explain(flags: ExplainFlags) -> int:
     """Say what a gap or a rule means, why, and what to do."""
     from migrate_lens.commands import explain as explaining
 
-    terminal.show(explaining.run(flags.rule, flags.state / "report.json", terminal.width()))
+    terminal.show(explaining.run(flags.rule, flags.state / state.REPORT, terminal.width()))
     return exits.NO_GAPS
 
 

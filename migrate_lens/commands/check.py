@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from migrate_lens import state
 from migrate_lens.model.errors import UsageError
 from migrate_lens.model.report import Layer, Site
 from migrate_lens.model.ruling import Decision
@@ -61,7 +62,7 @@ def _without_reproduction(folder: Path, issues: Path) -> Iterator[Complaint]:
     for gap in kept.gaps_of(folder):
         if gap.decision is Decision.NOTE or gap.mre is not None or gap.no_mre or gap.key in known:
             continue
-        site = next(iter(gap.sites), Site(kept.REPORT, 1))
+        site = next(iter(gap.sites), Site(state.REPORT, 1))
         message = f"{gap.id} has no reproduction and no note: migrate-lens issue --emit '{gap.id}' --state {folder}"
         yield Complaint(site.path, site.line, Fault.GAP, message)
 

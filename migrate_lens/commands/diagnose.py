@@ -22,9 +22,7 @@ from migrate_lens.model.target import TARGET
 from migrate_lens.native import Shelf
 from migrate_lens.runs.bench import Bench
 from migrate_lens.runs.worker import Worker
-from migrate_lens.state import TRACES, cache_folder, waiting, write
-
-INDEX = "index.json"
+from migrate_lens.state import INDEX, TRACES, cache_folder, waiting, write
 
 
 def diagnose(options: Options, progress: Progress) -> Report:

@@ -28,7 +28,7 @@ from migrate_lens.remedies.reproduce.native_reproduce import NATIVE_LAYERS, proj
 from migrate_lens.remedies.reproduce.outcomes import How
 from migrate_lens.remedies.reproduce.reproduce import LONGEST, NotReproduced, Reproduced, length, reproduce
 
-_STAYS = f"the evidence stays in {kept.REPORT}"
+_STAYS = f"the evidence stays in {state.REPORT}"
 
 
 class IssueOutcome(StrEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,10 +136,7 @@ def _finding(api: str, group: Sequence[tuple[UnitCheck, Construct]], root: Path,
     if of_torch(first):
         facts["presence"], said = offered.presence(first)
         evidence.append(f"{api}: {said}")
-    if behind:
-        evidence.append(f"seen with a stand-in for {behind}, which is missing itself")
-    if folded := sum(construct.folded for construct in constructs):
-        evidence.append(f"{folded} more errors follow from this or a neighbouring construct")
+    evidence += _circumstances(constructs, behind)
     return Finding(
         key=Key(symptom, api),
         stage=Stage.BUILD,
@@ -149,6 +146,14 @@ def _finding(api: str, group: Sequence[tuple[UnitCheck, Construct]], root: Path,
         facts=facts,
         evidence=tuple(dict.fromkeys(evidence)),
     )
+
+
+def _circumstances(constructs: Sequence[Construct], behind: str) -> Iterator[str]:
+    """What stood in for a header that is missing, and what else follows."""
+    if behind:
+        yield f"seen with a stand-in for {behind}, which is missing itself"
+    if folded := sum(construct.folded for construct in constructs):
+        yield f"{folded} more errors follow from this or a neighbouring construct"
 
 
 def _symptom(construct: Construct) -> Symptom:

@@ -14,8 +14,6 @@ from migrate_lens.model.reading import Fields, Json
 from migrate_lens.model.report import Environment, Gap, Key, Library, ProbeKind, Report, Runtime, Symptom, Verdict
 from migrate_lens.model.ruling import Decision
 
-REPORT = "report.json"
-TRACES, INDEX = "traces", "index.json"
 ISSUES, RECORD = "issues", "mre.json"
 _NEED_AN_ISSUE = frozenset((Decision.ISSUE, Decision.BOTH, Decision.NARROW_SCOPE))
 _NEAR = 6  # most gaps that a misspelt name is answered with
@@ -111,7 +109,7 @@ class Diagnosis:
     def traces(self) -> Iterator[Path]:
         """Torch's trace of each probe."""
         for probe in self.probes:
-            yield self.folder / TRACES / probe.trace
+            yield self.folder / state.TRACES / probe.trace
 
     @property
     def private(self) -> tuple[str, ...]:
@@ -146,16 +144,16 @@ def load(folder: Path) -> Diagnosis:
     Raises:
         StateError: there is none, it cannot be read, or it ended before anything could be said.
     """
-    report, index = state.read(folder / REPORT), state.read(folder / TRACES / INDEX)
+    report, index = state.read(folder / state.REPORT), state.read(folder / state.TRACES / state.INDEX)
     if report is None or index is None:
         raise StateError(
             f"no diagnosis in {folder}", "run migrate-lens diagnose PATH first, or name its folder: --state DIR"
         )
-    read = Report.from_json(Fields(report, str(folder / REPORT)))
+    read = Report.from_json(Fields(report, str(folder / state.REPORT)))
     lacking = nothing_said(read)
     if lacking:
         raise StateError(lacking, f"make it run under torch, then: migrate-lens diagnose {_path(read)}")
-    return Diagnosis(folder, read, Index.from_json(Fields(index, str(folder / TRACES / INDEX))))
+    return Diagnosis(folder, read, Index.from_json(Fields(index, str(folder / state.TRACES / state.INDEX))))
 
 
 def nothing_said(report: Report) -> str:
@@ -175,10 +173,10 @@ def what_is_missing(folder: Path, path: Path) -> str:
     Raises:
         StateError: it cannot be read.
     """
-    document = state.read(folder / REPORT)
+    document = state.read(folder / state.REPORT)
     if document is None:
         return f"{path} was never diagnosed: there is no diagnosis in {folder}"
-    report = Report.from_json(Fields(document, str(folder / REPORT)))
+    report = Report.from_json(Fields(document, str(folder / state.REPORT)))
     root, place = report.library.root.resolve(), path.resolve()
     if not (root.is_relative_to(place) or place.is_relative_to(root)):
         return f"{path} was not diagnosed: the last diagnosis in {folder} is of {_path(report)}"
@@ -206,10 +204,10 @@ def gaps_of(folder: Path) -> tuple[Gap, ...]:
     Raises:
         StateError: it cannot be read.
     """
-    report = state.read(folder / REPORT)
+    report = state.read(folder / state.REPORT)
     if report is None:
         return ()
-    return tuple(Gap.from_json(gap) for gap in Fields(report, str(folder / REPORT)).parts("gaps", ()))
+    return tuple(Gap.from_json(gap) for gap in Fields(report, str(folder / state.REPORT)).parts("gaps", ()))
 
 
 def chosen(diagnosis: Diagnosis, names: Sequence[str], everything: bool) -> list[Gap]:
@@ -277,7 +275,7 @@ def store(diagnosis: Diagnosis, gaps: Iterable[Gap]) -> None:
         OSError: it cannot be written.
         StateError: it cannot be read.
     """
-    file = diagnosis.folder / REPORT
+    file = diagnosis.folder / state.REPORT
     document = dict(state.read(file) or {})
     changed = {gap.id: gap for gap in gaps}
     known = [Gap.from_json(gap) for gap in Fields(document, str(file)).parts("gaps")]

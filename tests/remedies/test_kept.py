@@ -34,9 +34,9 @@ _INDEX = {
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A state folder with a diagnosis."""
-    (tmp_path / kept.TRACES).mkdir()
-    (tmp_path / kept.TRACES / kept.INDEX).write_text(json.dumps(_INDEX))
-    (tmp_path / kept.REPORT).write_text(render(samples.GAPS))
+    (tmp_path / state.TRACES).mkdir()
+    (tmp_path / state.TRACES / state.INDEX).write_text(json.dumps(_INDEX))
+    (tmp_path / state.REPORT).write_text(render(samples.GAPS))
     return tmp_path
 
 
@@ -54,19 +54,19 @@ def test_a_diagnosis_is_read_back(folder: Path) -> None:
 
 
 def test_a_report_of_another_kind_is_said(folder: Path) -> None:
-    (folder / kept.REPORT).write_text("{}")
+    (folder / state.REPORT).write_text("{}")
     with pytest.raises(StateError, match="has no 'environment'"):
         kept.load(folder)
 
 
 def test_what_was_found_out_is_stored_and_all_else_stays(folder: Path) -> None:
-    before = state.read(folder / kept.REPORT)
+    before = state.read(folder / state.REPORT)
     assert before is not None
     before["of another version"] = 1
-    state.write(folder / kept.REPORT, json.dumps(before))
+    state.write(folder / state.REPORT, json.dumps(before))
     changed = replace(samples.MISSING, mre=Reproduction("issues/a/mre.py", verified=True))
     kept.store(kept.load(folder), [changed])
-    after = state.read(folder / kept.REPORT)
+    after = state.read(folder / state.REPORT)
     assert after is not None
     assert kept.load(folder).gaps == (changed, samples.UNKNOWN)
     assert {**after, "gaps": before["gaps"]} == before

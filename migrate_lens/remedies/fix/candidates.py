@@ -87,14 +87,8 @@ def _pairs(call: Troubled) -> Iterator[Candidate]:
 
 def _reread(call: Troubled, candidate: Candidate) -> Troubled | None:
     """The call that a candidate makes; None where it makes none that can be told apart."""
-    text = re.sub(r"\{(\d+)\}", rf"{_MARK}\1", candidate.template)
-    try:
-        node = ast.parse(text, mode="eval").body
-    except SyntaxError:
-        return None
-    if not isinstance(node, ast.Call) or any(keyword.arg is None for keyword in node.keywords):
-        return None
-    if any(isinstance(argument, ast.Starred) for argument in node.args):
+    node = _plain_call(re.sub(r"\{(\d+)\}", rf"{_MARK}\1", candidate.template))
+    if node is None:
         return None
     given = [("", argument) for argument in node.args] + [(k.arg or "", k.value) for k in node.keywords]
     callee = ast.unparse(node.func)
@@ -105,6 +99,17 @@ def _reread(call: Troubled, candidate: Candidate) -> Troubled | None:
     site = Site(form, callee, tuple(k for k, _ in given), tuple(n for _, n in given), node)
     values = tuple(_value(part, call) for part in site.nodes)
     return replace(call, api=api, site=site, values=values, missing=None)
+
+
+def _plain_call(text: str) -> ast.Call | None:
+    """The call that an expression is; None where it is another, or gives arguments by a star."""
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return None
+    if not isinstance(node, ast.Call) or any(keyword.arg is None for keyword in node.keywords):
+        return None
+    return None if any(isinstance(argument, ast.Starred) for argument in node.args) else node
 
 
 def _root(node: ast.expr) -> str:

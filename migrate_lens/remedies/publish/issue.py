@@ -11,7 +11,7 @@ from pathlib import Path
 
 from migrate_lens.model.errors import UsageError
 from migrate_lens.model.reading import Fields
-from migrate_lens.model.report import Gap, Layer, Symptom
+from migrate_lens.model.report import Gap, Layer
 from migrate_lens.shipped import folder
 
 LANGUAGES = ("en", "zh")
@@ -91,59 +91,18 @@ def render_template(name: str, values: Mapping[str, object], override: Path | No
 
 
 _PREFIX = "[Cross-Ecosystem Custom Op]"
-_TITLES = {
-    "en": {
-        Symptom.MISSING_API: "{api} is missing in Paddle's torch compat layer",
-        Symptom.MISSING_HEADER: "{api} is not among Paddle's compat headers",
-        Symptom.OP_NOT_FOUND: "the operator {api} is not found through Paddle's torch compat layer",
-        Symptom.IMPORT_ERROR: "{api} cannot be imported through Paddle's torch compat layer",
-        Symptom.COMPILE_ERROR: "{api} does not compile against Paddle's compat headers",
-        Symptom.LINK_ERROR: "{api} is declared in Paddle's compat headers and not defined",
-        Symptom.MISSING_ARGUMENT: "{api} does not take all arguments that PyTorch's takes",
-        Symptom.EXCEPTION: "{api} raises where PyTorch returns",
-        Symptom.CRASH: "{api} ends the process where PyTorch returns",
-        Symptom.TIMEOUT: "{api} does not return where PyTorch does",
-        Symptom.SHAPE: "{api} returns another shape than PyTorch",
-        Symptom.DTYPE: "{api} returns another dtype than PyTorch",
-        Symptom.DEVICE: "{api} returns a tensor on another device than PyTorch",
-        Symptom.LAYOUT: "{api} returns another memory layout than PyTorch",
-        Symptom.ALIAS: "{api} shares memory otherwise than PyTorch",
-        Symptom.VALUE: "{api} returns other values than PyTorch",
-        Symptom.GRADIENT: "{api} has another gradient than PyTorch",
-        Symptom.STATE: "{api} keeps another state than PyTorch",
-        Symptom.SCOPE: "{api} is answered by another framework in a compat scope than outside of it",
-        Symptom.SCHEMA: "{api} reads its schema otherwise than PyTorch",
-        Symptom.DISPATCH: "{api} is dispatched otherwise than in PyTorch",
-    },
-    "zh": {
-        Symptom.MISSING_API: "Paddle 的 torch 兼容层缺少 {api}",
-        Symptom.MISSING_HEADER: "Paddle 的兼容头文件中没有 {api}",
-        Symptom.OP_NOT_FOUND: "通过 Paddle 的 torch 兼容层找不到算子 {api}",
-        Symptom.IMPORT_ERROR: "通过 Paddle 的 torch 兼容层无法导入 {api}",
-        Symptom.COMPILE_ERROR: "{api} 无法用 Paddle 的兼容头文件编译",
-        Symptom.LINK_ERROR: "{api} 在 Paddle 的兼容头文件中只有声明,没有定义",
-        Symptom.MISSING_ARGUMENT: "{api} 不接受 PyTorch 所接受的全部参数",
-        Symptom.EXCEPTION: "{api} 抛出异常,而 PyTorch 正常返回",
-        Symptom.CRASH: "{api} 使进程终止,而 PyTorch 正常返回",
-        Symptom.TIMEOUT: "{api} 不返回,而 PyTorch 正常返回",
-        Symptom.SHAPE: "{api} 返回的形状与 PyTorch 不同",
-        Symptom.DTYPE: "{api} 返回的数据类型与 PyTorch 不同",
-        Symptom.DEVICE: "{api} 返回的张量所在设备与 PyTorch 不同",
-        Symptom.LAYOUT: "{api} 返回的内存布局与 PyTorch 不同",
-        Symptom.ALIAS: "{api} 的内存共享方式与 PyTorch 不同",
-        Symptom.VALUE: "{api} 返回的数值与 PyTorch 不同",
-        Symptom.GRADIENT: "{api} 的梯度与 PyTorch 不同",
-        Symptom.STATE: "{api} 保存的状态与 PyTorch 不同",
-        Symptom.SCOPE: "{api} 在兼容作用域内外由不同的框架应答",
-        Symptom.SCHEMA: "{api} 对 schema 的解释与 PyTorch 不同",
-        Symptom.DISPATCH: "{api} 的分发与 PyTorch 不同",
-    },
-}
+
+
+@cache
+def _titles(language: str) -> Mapping[str, str]:
+    """A sentence for each symptom, as the shipped file has them."""
+    raw = tomllib.loads((folder("templates") / "titles.toml").read_text(encoding="utf-8"))
+    return {symptom: str(sentence) for symptom, sentence in raw[language].items()}
 
 
 def title(gap: Gap, language: str = "en") -> str:
     """What a reader of the list of issues sees: the behaviour, in a sentence of the issue's language."""
-    return f"{_PREFIX} {_TITLES[language][gap.symptom].format(api=gap.api)}"
+    return f"{_PREFIX} {_titles(language)[gap.symptom].format(api=gap.api)}"
 
 
 _WARNING = re.compile(r"\S+:\d+: \w*Warning: ")
