@@ -26,6 +26,10 @@ _PLAIN = frozenset((str, bytes, int, float, bool, list, dict, set, tuple, type(N
 _VALUES = (str, bytes, int, float, list, tuple, dict)
 _DIRECTORIES = frozenset(("importlib", "importlib_metadata", "pkgutil", "pkg_resources"))
 _UNARY = frozenset(("neg", "invert", "pos"))
+# How Python asks an object, as often as a framework happens to: what comes of it is judged where the program uses it.
+_PROTOCOL = frozenset(
+    ("__getattr__", "__getattribute__", "__setattr__", "__delattr__", "__dir__", "__hash__", "__eq__", "__repr__")
+)
 
 
 class Bound:
@@ -117,7 +121,7 @@ def _method(recorder: Recorder) -> Helper:
                 raise
             return recorder.absent(number, base, attribute, error, args)
         kind = origin(func)
-        if kind == USER:
+        if kind == USER or (type(base) is super and attribute in _PROTOCOL):
             return func(*args, **kwargs)
         return make_call(Call(number, func, args, kwargs, args), base, attribute, kind)
 
