@@ -169,7 +169,7 @@ def _whole(path: Path) -> Iterator[str]:
     os.close(handle)
     try:
         yield name
-        os.chmod(name, 0o666 & ~_umask())
+        os.chmod(name, 0o666 & ~umask())
         os.replace(name, path)
     except BaseException:
         os.unlink(name)
@@ -195,7 +195,7 @@ def read(path: Path) -> dict[str, object] | None:
     return document
 
 
-def _umask() -> int:
+def umask() -> int:
     """The mask for new files; asking for it means setting it."""
     mask = os.umask(0)
     os.umask(mask)
