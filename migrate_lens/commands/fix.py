@@ -30,7 +30,7 @@ from migrate_lens.remedies.fix.strategies import Kind
 from migrate_lens.remedies.fix.workarounds import Workarounds, is_scope, proof
 from migrate_lens.remedies.fix.writing import write_all
 
-_PATCHES, _APPLIED = "patches", "applied"
+_PATCHES, _APPLIED = "patches", "applied.patch"
 _FORCE = "let git answer there, or use --force"
 
 
@@ -123,7 +123,7 @@ class _Fixer:
         self._stage = Stage(diagnosis, lab, records, progress)
         self._attempts = Attempts(diagnosis, lab, records, self._stage, self._workarounds)
         self._scope_line: Fixed | None = None
-        self._whole = ""  # what was applied, as one patch
+        self._series: dict[str, str] = {}  # what was applied, each upon the one before it
 
     def run(self, gaps: Sequence[Gap]) -> tuple[Fixed, ...]:
         # The lines that switch compat on are tried in a library that has the other workarounds.
@@ -135,8 +135,6 @@ class _Fixer:
         if self._request.apply:
             fixes = self._applied(fixes, gaps)
         fixes = [self._kept(one) for one in fixes]
-        if self._whole:
-            _keep_patch(self._diagnosis.folder, _APPLIED, self._whole)
         kept.store(self._diagnosis, self._noted(fixes, gaps))
         return tuple(fixes)
 
@@ -190,10 +188,12 @@ class _Fixer:
         old, new = self._workarounds.changed(wanted)
         if old and not self._request.force:
             _check_clean(self._root, sorted(old))
+        self._series = self._workarounds.series(wanted)
+        whole = diff(old, new)
         write_all(self._root, old, new)
-        patches = self._workarounds.series(wanted)
-        self._whole = diff(old, new)
-        return [replace(one, applied=True, patch=patches[one.gap]) if one.gap in patches else one for one in fixes]
+        if whole:
+            _keep_patch(self._diagnosis.folder / _APPLIED, whole)
+        return [replace(one, applied=one.gap in self._series) for one in fixes]
 
     def _is_wanted(self, one: Fixed) -> bool:
         match one.outcome:
@@ -210,7 +210,9 @@ class _Fixer:
         """Keep a patch beside the diagnosis."""
         if not one.patch:
             return one
-        return replace(one, file=str(_keep_patch(self._diagnosis.folder, kept.slug(one.gap), one.patch)))
+        file = self._diagnosis.folder / _PATCHES / f"{kept.slug(one.gap)}.patch"
+        _keep_patch(file, self._series.get(one.gap, one.patch))
+        return replace(one, file=str(file))
 
     def _noted(self, fixes: Sequence[Fixed], gaps: Sequence[Gap]) -> Iterator[Gap]:
         """The gaps with what was found out about them."""
@@ -223,19 +225,17 @@ class _Fixer:
             yield gap
 
 
-def _keep_patch(folder: Path, name: str, patch: str) -> Path:
+def _keep_patch(file: Path, patch: str) -> None:
     """Keep a patch in the state folder.
 
     Raises:
         StateError: it cannot be written.
     """
-    file = folder / _PATCHES / f"{name}.patch"
     try:
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(patch.encode("utf-8", errors="surrogateescape"))
     except OSError as error:
         raise StateError(f"cannot write {file}: {error.strerror}", "see that it can be written") from error
-    return file
 
 
 def _someone(root: Path) -> str:

@@ -71,7 +71,9 @@ def _in_python(data: bytes, replacements: Sequence[Replacement], comment: Commen
 def _comments_lost(data: bytes, made: Edit) -> list[str]:
     """The user's comments in a span that an edit replaces, which its text does not have."""
     span = data[made.start : made.end].decode("utf-8", errors="surrogateescape")
-    readline = io.StringIO(f"({span}\n)").readline
+    if "#" not in span:
+        return []
+    readline = io.StringIO(f"({span}\n)\n").readline
     comments = [token.string for token in tokenize.generate_tokens(readline) if token.type == tokenize.COMMENT]
     return [comment for comment in comments if comment not in made.text]
 
