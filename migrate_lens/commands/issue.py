@@ -15,7 +15,7 @@ from migrate_lens.model.progress import Progress
 from migrate_lens.model.report import Gap, ProbeKind, Reproduction, Runtime, Symptom
 from migrate_lens.model.ruling import Decision, exception
 from migrate_lens.programs.synthesis import ProbeRecord
-from migrate_lens.remedies import kept
+from migrate_lens.remedies import kept, templates
 from migrate_lens.remedies.bench_lab import NAME, BenchLab, laboratory
 from migrate_lens.remedies.publish import issue as bodies
 from migrate_lens.remedies.publish.cleanroom import CleanRoom
@@ -232,7 +232,7 @@ class _Maker:
         verdict, files, main = reproduction.verdict, reproduction.files, reproduction.main
         if gap.decision is Decision.NOTE:
             values = {"gap": shown, "why": why_no_issue(gap), "source": files[main], "run": verdict.paddle[0].command}
-            return bodies.render_template("note.md.j2", values, self._request.templates)
+            return templates.render("note.md.j2", values, self._request.templates)
         where, tests = bodies.places(gap)
         torch, paddle = self._diagnosis.environments
         body = bodies.Body(

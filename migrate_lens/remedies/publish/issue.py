@@ -12,6 +12,7 @@ from pathlib import Path
 from migrate_lens.model.errors import UsageError
 from migrate_lens.model.reading import Fields
 from migrate_lens.model.report import Gap, Layer
+from migrate_lens.remedies import templates
 from migrate_lens.shipped import folder
 
 LANGUAGES = ("en", "zh")
@@ -64,30 +65,7 @@ def render(body: Body, language: str, override: Path | None = None) -> str:
     """
     if language not in LANGUAGES:
         raise UsageError(f"no issue template for {language!r}", f"one of {', '.join(LANGUAGES)}")
-    return render_template(f"issue.{language}.md.j2", {"body": body, "title": title(body.gap, language)}, override)
-
-
-def render_template(name: str, values: Mapping[str, object], override: Path | None = None) -> str:
-    """Fill a template; a name that it does not get is an error, never an empty line.
-
-    Raises:
-        UsageError: the template is not valid.
-    """
-    import jinja2
-
-    folders = [str(place) for place in (override, folder("templates")) if place is not None]
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folders),
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,
-    )
-    try:
-        return environment.get_template(name).render(values)
-    except jinja2.TemplateError as error:
-        raise UsageError(f"template {name}: {error}", "correct it, or leave --templates out") from error
+    return templates.render(f"issue.{language}.md.j2", {"body": body, "title": title(body.gap, language)}, override)
 
 
 _PREFIX = "[Cross-Ecosystem Custom Op]"

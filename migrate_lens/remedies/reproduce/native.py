@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from migrate_lens.remedies.publish.issue import render_template
+from migrate_lens.remedies import templates
 
 MAIN = "mre.py"
 UNIT = "csrc/mre.cc"
@@ -114,11 +114,11 @@ def unit_project(unit: str, needle: str, *, own_entry: bool) -> Project:
     text = unit.strip("\n") + "\n"
     if not own_entry:
         head = "" if "#include <Python.h>" in text else "#include <Python.h>\n"
-        text = head + text + "\n" + render_template("mre_ext/entry.cc.j2", {"name": "mre"}, None)
+        text = head + text + "\n" + templates.render("mre_ext/entry.cc.j2", {"name": "mre"})
     files = {
-        "setup.py": render_template("mre_ext/setup.py.j2", {"name": "mre", "sources": [UNIT]}, None),
+        "setup.py": templates.render("mre_ext/setup.py.j2", {"name": "mre", "sources": [UNIT]}),
         UNIT: text,
-        MAIN: render_template("mre_ext/mre.py.j2", {"lines": ["import mre"]}, None),
+        MAIN: templates.render("mre_ext/mre.py.j2", {"lines": ["import mre"]}),
     }
     return Project(files, needle)
 
@@ -135,7 +135,7 @@ def library_project(root: Path, probe: Path | None, needle: str, check: str) -> 
     lines = [f"import {_package(files)}"] if probe is None else probe.read_text(encoding="utf-8").rstrip().splitlines()
     if check:
         lines.append(check)
-    files[MAIN] = render_template("mre_ext/mre.py.j2", {"lines": lines}, None)
+    files[MAIN] = templates.render("mre_ext/mre.py.j2", {"lines": lines})
     return Project(files, needle)
 
 
