@@ -6,27 +6,24 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 
-from migrate_lens import state
+from migrate_lens import media, state
 from migrate_lens.model.errors import StateError, UsageError
 from migrate_lens.model.progress import Progress
-from migrate_lens.model.report import Gap, ProbeKind, Reproduction, Runtime, Symptom
+from migrate_lens.model.report import Gap, Reproduction, Runtime
 from migrate_lens.model.ruling import Decision, exception
 from migrate_lens.programs.synthesis import ProbeRecord
 from migrate_lens.remedies import kept, templates
-from migrate_lens.remedies.bench_lab import NAME, BenchLab, laboratory
+from migrate_lens.remedies.bench_lab import BenchLab, laboratory
 from migrate_lens.remedies.publish import issue as bodies
 from migrate_lens.remedies.publish.cleanroom import CleanRoom
 from migrate_lens.remedies.publish.machine import facts
-from migrate_lens.remedies.publish.scrub import scrub
-from migrate_lens.remedies.publish.verify import IN_SCOPE, UNDER_PADDLE, CleanRun, Verdict
-from migrate_lens.remedies.reproduce import scoping
-from migrate_lens.remedies.reproduce.native import MAIN
-from migrate_lens.remedies.reproduce.native_reproduce import NATIVE_LAYERS, projects, verified
-from migrate_lens.remedies.reproduce.outcomes import How
-from migrate_lens.remedies.reproduce.reproduce import LONGEST, NotReproduced, Reproduced, length, reproduce
+from migrate_lens.remedies.publish.reproductions import Reproducer, Verified
+from migrate_lens.remedies.publish.scrub import Scrubber, Unpublishable
+from migrate_lens.remedies.publish.surroundings import surroundings
+from migrate_lens.remedies.publish.verify import CleanRun
+from migrate_lens.remedies.reproduce.reproduce import NotReproduced
 
 _STAYS = f"the evidence stays in {state.REPORT}"
 
@@ -39,6 +36,7 @@ class IssueOutcome(StrEnum):
     KNOWN = "already emitted"
     NOTE = "note"
     NOT_REPRODUCED = "not reproduced"
+    REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +73,8 @@ class Issued:
         folder: where its files are; empty where there are none.
         body: the issue; empty where there is none.
         source: the reproduction.
+        files: the names of its files, in the order in which they are written.
+        replaced: what was taken out of them, as its kind and what stands for it.
     """
 
     gap: str
@@ -83,6 +83,8 @@ class Issued:
     folder: str = ""
     body: str = ""
     source: str = ""
+    files: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
 
 
 def issue(request: IssueRequest, progress: Progress) -> tuple[Issued, ...]:
@@ -99,37 +101,14 @@ def issue(request: IssueRequest, progress: Progress) -> tuple[Issued, ...]:
         return tuple(_Maker(request, diagnosis, room, progress).each(gaps))
 
 
-@dataclass(frozen=True, slots=True)
-class _Verified:
-    """A reproduction that was seen to hold.
-
-    Attributes:
-        files: its files, by name.
-        main: the one to run.
-        verdict: its clean runs.
-        failure: exception type, signal or aspect under Paddle.
-        how: what kind of failure that is.
-        switch: how compat is switched on.
-        needle: what the failure must name; empty: nothing.
-    """
-
-    files: Mapping[str, str]
-    main: str
-    verdict: Verdict
-    failure: str
-    how: How = How.RAISES
-    switch: str = UNDER_PADDLE
-    needle: str = ""
-
-
 class _Maker:
     def __init__(self, request: IssueRequest, diagnosis: kept.Diagnosis, room: CleanRoom, progress: Progress) -> None:
         self._request = request
-        self._room = room
         self._diagnosis = diagnosis
         self._progress = progress
         self._known = kept.emitted(request.output)
-        self._clean = partial(scrub, private=diagnosis.private)
+        self._private = surroundings()
+        self._reproducer = Reproducer(diagnosis, room, progress)
 
     def each(self, gaps: Sequence[Gap]) -> Iterator[Issued]:
         """What becomes of each gap; workers are started only when something has to be tried."""
@@ -155,80 +134,48 @@ class _Maker:
             return Issued(gap.id, IssueOutcome.NOTE, why_no_issue(gap))
         return None
 
-    # -- reproductions -----------------------------------------------------------------------------------------------
-
     def _made(self, gap: Gap, lab: BenchLab, records: Sequence[ProbeRecord]) -> Issued:
-        reproduction = self._reproduced(gap, lab, records)
+        scrubber = Scrubber(self._diagnosis.private, self._private)
+        reproduction = self._reproducer.of(gap, lab, records, scrubber)
         if isinstance(reproduction, NotReproduced):
             kept.note_impossible(self._diagnosis, gap, reproduction.reason)
             return Issued(gap.id, IssueOutcome.NOT_REPRODUCED, f"{reproduction.reason}; {_STAYS}")
-        return self._published(gap, reproduction)
-
-    def _reproduced(self, gap: Gap, lab: BenchLab, records: Sequence[ProbeRecord]) -> _Verified | NotReproduced:
-        native = self._diagnosis.native
-        if native and gap.layer in NATIVE_LAYERS:
-            return self._built(gap, records)
-        if gap.symptom is Symptom.SCOPE:
-            return self._scoped(gap)
-        called = self._called(gap, lab, records)
-        return self._built(gap, records) if native and isinstance(called, NotReproduced) else called
-
-    def _scoped(self, gap: Gap) -> _Verified | NotReproduced:
-        """A module that compat's scope names, and the program that imports it."""
-        texts = [text for text in kept.programs(self._diagnosis) if length(text) <= LONGEST]
-        packages = scoping.packages(gap, self._diagnosis.library.root)
-        for files in (*packages, *scoping.programs(texts, self._diagnosis.private)):
-            self._progress(f"{gap.id}: verifying a package in clean processes")
-            verdict = self._room.verify(files, NAME, switch=IN_SCOPE)
-            failure = verdict.paddle[0].failure
-            if failure and verdict.holds(failure):
-                return _Verified(files, NAME, verdict, failure, switch=IN_SCOPE)
-        return NotReproduced("no small package shows it")
-
-    def _built(self, gap: Gap, records: Sequence[ProbeRecord]) -> _Verified | NotReproduced:
-        """A project that is compiled; the smallest that shows the failure."""
-        scripts = (probe.path for probe in self._diagnosis.probes if probe.kind is ProbeKind.SCRIPT)
-        ending = records[-1].trace.ending if records else None
-        torch, paddle = self._diagnosis.python(Runtime.TORCH), self._diagnosis.python(Runtime.TARGET)
-        for project in projects(gap, self._diagnosis.library.root, next(scripts, None), ending):
-            self._progress(f"{gap.id}: compiling a reproduction on both sides")
-            files = {name: scrub(text) for name, text in project.files.items()}
-            native = verified(replace(project, files=files), torch, paddle)
-            if native is not None:
-                return _Verified(files, MAIN, native.verdict, native.failure, needle=project.needle)
-        return NotReproduced("no small project fails in the same way")
-
-    def _called(self, gap: Gap, lab: BenchLab, records: Sequence[ProbeRecord]) -> _Verified | NotReproduced:
-        """A program that makes the one call, or what is left of the program that showed the gap."""
-        made = reproduce(gap, records, kept.programs(self._diagnosis), lab)
-        return made if isinstance(made, NotReproduced) else self._verified(gap, made)
-
-    def _verified(self, gap: Gap, made: Reproduced) -> _Verified | NotReproduced:
-        self._progress(f"{gap.id}: verifying in clean processes")
-        files = {NAME: self._clean(made.source)}
-        verdict = self._room.verify(files, NAME)
-        if not verdict.holds(made.sign.what):
-            return NotReproduced(f"in clean processes: {verdict.said}")
-        return _Verified(files, NAME, verdict, made.sign.what, made.sign.how)
+        try:
+            return self._published(gap, reproduction, scrubber)
+        except Unpublishable as error:
+            return Issued(gap.id, IssueOutcome.REFUSED, error.message)
 
     # -- what is written ---------------------------------------------------------------------------------------------
 
-    def _published(self, gap: Gap, reproduction: _Verified) -> Issued:
-        """Show or write what was verified."""
-        body = self._body(gap, reproduction)
-        said, source = reproduction.verdict.said, reproduction.files[reproduction.main]
+    def _published(self, gap: Gap, reproduction: Verified, scrubber: Scrubber) -> Issued:
+        """Show or write what was verified, once all of it has been looked through."""
+        body = self._body(gap, reproduction, scrubber)
+        texts = self._texts(gap, reproduction, body, scrubber)
+        scrubber.refuse(texts)
+        issued = Issued(
+            gap=gap.id,
+            outcome=IssueOutcome.SHOWN,
+            said=reproduction.verdict.said,
+            body=body,
+            source=reproduction.files[reproduction.main],
+            files=tuple(texts),
+            replaced=tuple(f"{one.kind}: {one.stand_in}" for one in scrubber.replaced),
+        )
         if not self._request.emit:
-            return Issued(gap.id, IssueOutcome.SHOWN, said, "", body, source)
-        folder = self._request.output / kept.slug(gap.id)
-        self._write(folder, self._texts(gap, reproduction, body))
+            return issued
+        folder = self._request.output / kept.slug(scrubber.text(gap.id))
+        for line in written(issued, folder):
+            self._progress(line)
+        self._write(folder, texts)
         path = str(folder / reproduction.main)
         kept.store(self._diagnosis, [replace(gap, mre=Reproduction(path, verified=True))])
         self._known[gap.key] = folder
         outcome = IssueOutcome.NOTE if gap.decision is Decision.NOTE else IssueOutcome.WRITTEN
-        return Issued(gap.id, outcome, said, str(folder), body, source)
+        return replace(issued, outcome=outcome, folder=str(folder))
 
-    def _body(self, gap: Gap, reproduction: _Verified) -> str:
-        shown = replace(gap, expected=self._clean(gap.expected), actual=self._clean(gap.actual))
+    def _body(self, gap: Gap, reproduction: Verified, scrubber: Scrubber) -> str:
+        clean = scrubber.text
+        shown = replace(gap, api=clean(gap.api), expected=clean(gap.expected), actual=clean(gap.actual))
         verdict, files, main = reproduction.verdict, reproduction.files, reproduction.main
         if gap.decision is Decision.NOTE:
             values = {"gap": shown, "why": why_no_issue(gap), "source": files[main], "run": verdict.paddle[0].command}
@@ -243,17 +190,18 @@ class _Maker:
             run_torch=verdict.torch[0].command,
             run_paddle=verdict.paddle[0].command,
             build="",
-            torch_log=self._clean(bodies.excerpt(verdict.torch[0].output, passed=True)),
-            paddle_log=self._clean(bodies.excerpt(verdict.paddle[0].output)),
+            torch_log=clean(bodies.excerpt(verdict.torch[0].output, passed=True)),
+            paddle_log=clean(bodies.excerpt(verdict.paddle[0].output)),
             where=where,
             tests=tests,
-            workaround=self._clean(gap.workaround.patch) if gap.workaround is not None else "",
+            workaround=clean(gap.workaround.patch) if gap.workaround is not None else "",
             times=len(verdict.paddle),
         )
         return bodies.render(body, self._request.language, self._request.templates)
 
-    def _texts(self, gap: Gap, reproduction: _Verified, body: str) -> Mapping[str, str]:
+    def _texts(self, gap: Gap, reproduction: Verified, body: str, scrubber: Scrubber) -> Mapping[str, str]:
         """The files of an issue, by name."""
+        clean = scrubber.text
         _, paddle = self._diagnosis.environments
         record = kept.Emitted(
             id=gap.id,
@@ -270,8 +218,8 @@ class _Maker:
         return {
             "note.md" if gap.decision is Decision.NOTE else "issue.md": body,
             **reproduction.files,
-            "torch.log": self._clean(_log(reproduction.verdict.torch)),
-            "paddle.log": self._clean(_log(reproduction.verdict.paddle)),
+            "torch.log": clean(log(reproduction.verdict.torch)),
+            "paddle.log": clean(log(reproduction.verdict.paddle)),
             kept.RECORD: json.dumps(record.to_json(), indent=2) + "\n",
         }
 
@@ -284,7 +232,7 @@ class _Maker:
             raise StateError(f"cannot write {folder}: {error.strerror}", "name another folder: --output DIR") from error
 
 
-def _log(runs: Sequence[CleanRun]) -> str:
+def log(runs: Sequence[CleanRun]) -> str:
     """Each run; those that said the same as the first are counted."""
     first, *others = runs
     same = [run for run in others if (run.code, run.output) == (first.code, first.output)]
@@ -293,6 +241,14 @@ def _log(runs: Sequence[CleanRun]) -> str:
     if same:
         parts.append(f"{len(same)} more runs, each the same\n")
     return "\n".join(parts)
+
+
+def written(one: Issued, folder: Path) -> Iterator[str]:
+    """What is written of a gap, and what was taken out of it."""
+    if one.files:
+        yield media.line(f"files: {', '.join(str(folder / name) for name in one.files)}")
+    if one.replaced:
+        yield media.line(f"taken out, and what stands for it: {', '.join(one.replaced)}")
 
 
 def why_no_issue(gap: Gap) -> str:
@@ -307,7 +263,7 @@ def why_no_issue(gap: Gap) -> str:
 def as_json(issues: Sequence[Issued]) -> str:
     """What became of each gap, for scripts."""
     document = {"schema": 1, "issues": [asdict(one) for one in issues]}
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(document, indent=2, ensure_ascii=True) + "\n"
 
 
 def lines(issues: Sequence[Issued], *, emitted: bool) -> Iterator[str]:
@@ -321,7 +277,8 @@ def lines(issues: Sequence[Issued], *, emitted: bool) -> Iterator[str]:
         yield "Nothing to report: no gap of the last diagnosis needs an issue (--all takes the others too).\n"
     for one in issues:
         where = f" -> {one.folder}" if one.folder else ""
-        yield f"{one.gap}: {one.outcome}{where}\n  {one.said}\n"
+        yield f"{media.line(f'{one.gap}: {one.outcome}{where}')}\n  {media.line(one.said)}\n"
+        yield from (f"  {line}\n" for line in written(one, Path(one.folder)))
         if one.body and not emitted:
             yield "\n" + one.body.rstrip() + "\n\n"
     if not emitted and any(one.body for one in issues):

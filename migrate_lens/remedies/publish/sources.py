@@ -9,13 +9,9 @@ import tokenize
 from collections.abc import Callable, Iterator
 from pathlib import PurePath
 
+from migrate_lens.cpp import comments
+
 _NATIVE = frozenset((".c", ".cc", ".cpp", ".cxx", ".cu", ".h", ".hpp", ".hxx", ".cuh", ".inl"))
-_IN_CPP = re.compile(
-    r'//(?:[^\n\\]|\\.|\\\n)*|/\*.*?\*/|R"(?P<mark>[^\s()\\]{0,16})\((?P<raw>.*?)\)(?P=mark)"|"(?P<text>(?:\\.|[^"\\\n])*)"'
-    r"|(?<![0-9A-Fa-f])'(?:\\.|[^'\\\n])+'",
-    re.DOTALL,
-)
-_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[^\n]*", re.MULTILINE)
 _PYTHON = re.compile(r"(?s)([A-Za-z]{0,2})('''|\"\"\"|'|\")(.*)\2")
 Change = Callable[[str], str]
 
@@ -40,19 +36,16 @@ def printable(text: str) -> bool:
 def without_comments(name: str, text: str) -> str:
     """A source without comments, without docstrings, and without the lines that are empty then.
 
-    Raises:
-        Unreadable: it is none of its language.
+    One that is none of its language is left out: nothing could be said of it.
     """
-    return _python_without(text) if name.endswith(".py") else _cpp_without(text)
+    try:
+        return _without_comments(name, text)
+    except Unreadable:
+        return ""
 
 
-def _cpp_without(text: str) -> str:
-    def kept(match: re.Match[str]) -> str:
-        if not match[0].startswith(("//", "/*")):
-            return match[0]
-        return " " if match[0].startswith("/*") and "\n" not in match[0] else "\n" * match[0].count("\n")
-
-    return _tidied(text, _IN_CPP.sub(kept, text.replace("\r\n", "\n")))
+def _without_comments(name: str, text: str) -> str:
+    return _python_without(text) if name.endswith(".py") else comments.without_comments(text)
 
 
 def _python_without(text: str) -> str:
@@ -62,16 +55,8 @@ def _python_without(text: str) -> str:
             row, column = token.start
             line = lines[row - 1]
             lines[row - 1] = line[:column].rstrip() + line[token.end[1] :]
-    return _tidied(text, "".join(lines))
-
-
-def _tidied(before: str, after: str) -> str:
-    """A text without blanks at the ends of lines and without lines that are empty now; one blank line stays."""
-    if before == after:
-        return after
-    lines = [line.rstrip() for line in after.splitlines()]
-    kept = [line for number, line in enumerate(lines) if line or (number and lines[number - 1])]
-    return "\n".join(kept).strip("\n") + "\n"
+    made = "".join(lines)
+    return made if made == text else comments.tidied(made)
 
 
 def _without_docstrings(text: str) -> str:
@@ -117,21 +102,9 @@ def in_strings(name: str, text: str, change: Change) -> str:
     Raises:
         Unreadable: it is none of its language.
     """
-    return _in_python(text, change) if name.endswith(".py") else _in_cpp(text, change)
-
-
-def _in_cpp(text: str, change: Change) -> str:
-    included = [match.span() for match in _INCLUDE.finditer(text)]
-
-    def changed(match: re.Match[str]) -> str:
-        group = "text" if match["text"] is not None else "raw"
-        if match[group] is None or any(start <= match.start() < end for start, end in included):
-            return match[0]
-        made = change(match[group])
-        start, end = match.start(group) - match.start(), match.end(group) - match.start()
-        return match[0][:start] + (_escaped(made) if group == "text" else made) + match[0][end:]
-
-    return _IN_CPP.sub(changed, text)
+    if name.endswith(".py"):
+        return _in_python(text, change)
+    return comments.in_strings(text, lambda inner: _escaped(change(inner)), change)
 
 
 def _in_python(text: str, change: Change) -> str:
