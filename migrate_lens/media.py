@@ -13,8 +13,9 @@ _BACKTICKS = re.compile(r"`+")
 # What GitHub makes a link or a mention of even where each sign is escaped; inside of code it does not.
 _LINKED_BY_ITSELF = re.compile(r"@\w|\w@|#\d|\bGH-\d|\w:/?/|\bwww\.|\b(?:mailto|javascript|data|xmpp):", re.IGNORECASE)
 # What Markdown reads as more than a sign; an underscore inside of a word is none.
-_MARKUP = re.compile(r"[\\`*|#<>~$]|(?<![^\W_])_|_(?![^\W_])|(?<!\w):(?=\w+:)|^[-+=](?=[-+=\s]|$)|^\d+(?=[.)](?:\s|$))")
-_LINK = re.compile(r"\][(\[:]")  # brackets alone are text, where no document defines what they refer to
+_MARKUP = re.compile(
+    r"[\\`*\[\]|#<>~$]|(?<![^\W_])_|_(?![^\W_])|(?<!\w):(?=\w+:)|^[-+=](?=[-+=\s]|$)|^\d+(?=[.)](?:\s|$))"
+)
 _BRACKETS = re.compile(r"([\[\]])")
 
 
@@ -52,8 +53,7 @@ def markdown(text: str) -> Markdown:
     if _LINKED_BY_ITSELF.search(plain):
         return code(plain)
     escaped = plain.replace("&", "&amp;").replace("<", "&lt;")
-    escaped = _MARKUP.sub(_escaped, escaped)
-    return Markdown(_BRACKETS.sub(r"\\\1", escaped) if _LINK.search(plain) else escaped)
+    return Markdown(_MARKUP.sub(_escaped, escaped))
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -87,4 +87,4 @@ def _longest(text: str) -> int:
 def message(text: str) -> str:
     """The text of a message, in which SARIF has links."""
     plain = line(text)
-    return _BRACKETS.sub(r"\\\1", plain) if _LINK.search(plain) else plain
+    return _BRACKETS.sub(r"\\\1", plain) if "](" in plain else plain

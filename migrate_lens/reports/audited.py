@@ -110,4 +110,4 @@ def summary(report: AuditReport) -> list[tuple[str, ...]]:
 
 def _summary(library: LibraryAudit) -> tuple[str, ...]:
     numbers = (library.torch_files, library.uses, len(library.gaps), len(library.skipped))
-    return (media.line(library.name), library.plan.kind, library.grade, *map(str, numbers))
+    return (media.line(library.name), media.line(library.plan.kind), library.grade, *map(str, numbers))

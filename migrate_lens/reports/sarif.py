@@ -81,7 +81,7 @@ def _rule(result: Result) -> Json:
 
 def _result(result: Result, rule_index: int) -> Json:
     gap, site = result.gap, result.site
-    mark = hashlib.blake2b(f"{gap.id}\0{site.path}".encode(), digest_size=16).hexdigest()
+    mark = hashlib.blake2b(f"{gap.id}\0{site.path}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
     return {
         "ruleId": result.rule,
         "ruleIndex": rule_index,
@@ -104,7 +104,7 @@ def _notification(skipped: Skipped) -> Json:
 def _location(site: Site) -> Json:
     return {
         "physicalLocation": {
-            "artifactLocation": {"uri": quote(site.path), "uriBaseId": "SRCROOT"},
+            "artifactLocation": {"uri": quote(site.path, errors="surrogateescape"), "uriBaseId": "SRCROOT"},
             "region": {"startLine": max(site.line, 1)},
         }
     }

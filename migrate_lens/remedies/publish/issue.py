@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from migrate_lens.media import Markdown, markdown
 from migrate_lens.model.errors import UsageError
 from migrate_lens.model.reading import Fields
 from migrate_lens.model.report import Gap, Layer
@@ -65,7 +66,7 @@ def render(body: Body, language: str, override: Path | None = None) -> str:
     """
     if language not in LANGUAGES:
         raise UsageError(f"no issue template for {language!r}", f"one of {', '.join(LANGUAGES)}")
-    return templates.render(f"issue.{language}.md.j2", {"body": body, "title": title(body.gap, language)}, override)
+    return templates.render(f"issue.{language}.md.j2", {"body": body, "title": _heading(body.gap, language)}, override)
 
 
 _PREFIX = "[Cross-Ecosystem Custom Op]"
@@ -81,6 +82,12 @@ def _titles(language: str) -> Mapping[str, str]:
 def title(gap: Gap, language: str = "en") -> str:
     """What a reader of the list of issues sees: the behaviour, in a sentence of the issue's language."""
     return f"{_PREFIX} {_titles(language)[gap.symptom].format(api=gap.api)}"
+
+
+def _heading(gap: Gap, language: str) -> Markdown:
+    """The title where it stands above the issue."""
+    said = title(gap, language).removeprefix(_PREFIX)
+    return Markdown(f"{_PREFIX} {markdown(said)}")
 
 
 _WARNING = re.compile(r"\S+:\d+: \w*Warning: ")

@@ -208,9 +208,10 @@ def includes(text: str) -> list[str]:
 
 def fewer_parts(project: Project) -> Iterator[Project]:
     """Leave a part of the program or of a native file out."""
-    for program in fewer_statements(project.program):
-        yield replace(project, program=program)
     yield from _fewer_declarations(project)
+    if project.program.count("\n") > 1:
+        for program in fewer_statements(project.program):
+            yield replace(project, program=program)
 
 
 def _fewer_declarations(project: Project) -> Iterator[Project]:

@@ -35,7 +35,7 @@ _RAISED = re.compile(r"(\w+(?:Error|Exception))\b")
 _EVERYWHERE = frozenset(
     ("char", "const", "int", "long", "unsigned", "short", "bool", "float", "double", "void", "signed")
 )
-_BUDGET = (16, 90.0)  # builds on both sides, seconds
+_BUDGET = (16, 60.0)  # builds on both sides, seconds
 _BEFORE_A_RUN = (Stage.BUILD, Stage.IMPORT)
 
 
@@ -163,6 +163,13 @@ def _has_tensors(value: Encoded) -> bool:
 def narrower(project: Project, torch: Path, paddle: Path) -> Project:
     """A project that was verified, with as little as still fails in the same way, in the time that there is."""
     failure = next(runs_under_paddle(project.files, MAIN, paddle)).failure
+    tried: list[Project] = []
+
+    def untried(one: Project) -> Iterator[Project]:
+        for smaller in fewer_parts(one):
+            if smaller not in tried:
+                tried.append(smaller)
+                yield smaller
 
     def same(smaller: Project) -> bool:
         theirs = next(runs_under_paddle(smaller.files, MAIN, paddle))
@@ -170,7 +177,7 @@ def narrower(project: Project, torch: Path, paddle: Path) -> Project:
             return False
         return next(runs_under_torch(smaller.files, MAIN, torch)).passed
 
-    return reduce(project, (fewer_parts,), same, Budget(*_BUDGET))
+    return reduce(project, (untried,), same, Budget(*_BUDGET))
 
 
 def verified(project: Project, torch: Path, paddle: Path) -> Native | None:
