@@ -14,7 +14,7 @@ _BACKTICKS = re.compile(r"`+")
 _LINKED_BY_ITSELF = re.compile(r"@\w|\w@|#\d|\bGH-\d|\w:/?/|\bwww\.|\b(?:mailto|javascript|data|xmpp):", re.IGNORECASE)
 # What Markdown reads as more than a sign; an underscore inside of a word is none.
 _MARKUP = re.compile(
-    r"[\\`*\[\]|#<>~$]|(?<![^\W_])_|_(?![^\W_])|(?<!\w):(?=\w+:)|^[-+=](?=[-+=\s]|$)|^\d+(?=[.)](?:\s|$))"
+    r"[\\`*\[\]|#<>~$]|(?<![^\W_])_|_(?![^\W_])|(?<![\w:]):(?=\w+:(?!:))|^[-+=](?=[-+=\s]|$)|^\d+(?=[.)](?:\s|$))"
 )
 _BRACKETS = re.compile(r"([\[\]])")
 

@@ -235,7 +235,7 @@ class _Maker:
 def log(runs: Sequence[CleanRun]) -> str:
     """Each run; those that said the same as the first are counted."""
     first, *others = runs
-    same = [run for run in others if (run.code, run.output) == (first.code, first.output)]
+    same = [run for run in others if _said(run) == _said(first)]
     shown = [first, *(run for run in others if run not in same)]
     parts = [f"$ {run.command}\n{run.output.rstrip()}\n[exit {run.code}]\n" for run in shown]
     if same:
@@ -249,6 +249,11 @@ def written(one: Issued, folder: Path) -> Iterator[str]:
         yield media.line(f"files: {', '.join(str(folder / name) for name in one.files)}")
     if one.replaced:
         yield media.line(f"taken out, and what stands for it: {', '.join(one.replaced)}")
+
+
+def _said(run: CleanRun) -> tuple[int | None, str]:
+    """What tells a run from another: how it ended, and what it said beside what a build says."""
+    return run.code, bodies.without_build(bodies.without_warnings(run.output)).strip()
 
 
 def why_no_issue(gap: Gap) -> str:

@@ -105,9 +105,30 @@ def without_warnings(log: str) -> str:
     return "\n".join(kept)
 
 
+_BUILD = re.compile(
+    r"\[\d{4}-\d\d-\d\d [\d:,.]+\] \[ *\w+\]|(?:ccache )?(?:g\+\+|gcc|c\+\+|x86_64-\S+) .* -[cox] |!!$|\s*\*{20,}"
+    r"|Compiling user custom op|Received len\(custom_op\)|Using \d+ workers|\S+\.o is compiled"
+    r"|(?:running|creating|copying|Copying|writing|reading|adding|removing|building|installing|Installed"
+    r"|Processing|zip_safe|byte-compiling|Adding|Extracting|Finished|Using|Emitting|Allowing|Compiling objects|\[\d+/\d+\]|ninja:) ?.*"
+    r"|\s*self\.initialize_options\(\)|No CUDA runtime|W\d{4} "
+)
+# What a build says once a unit did not compile.
+_FOLLOWS = re.compile(r"\S*ld: cannot find \S+\.o: |collect2: error: ld returned|error: Command |error: command ")
+_BOXED = re.compile(r"!!\n+ *\*{20,}.*?\*{20,}\n+!!\n", re.DOTALL)
+_COMPILER = re.compile(r"\S+:\d+:(?:\d+:)? (?:fatal )?error: ")
+
+
+def without_build(log: str) -> str:
+    """A log without what a build says while all goes well, nor what follows from the first error of a compiler."""
+    lines = [line for line in _BOXED.sub("", f"{log}\n").splitlines() if not _BUILD.match(line)]
+    if any(_COMPILER.match(line) for line in lines):
+        lines = [line for line in lines if not _FOLLOWS.match(line)]
+    return "\n".join(lines)
+
+
 def excerpt(log: str, *, passed: bool = False) -> str:
     """The last lines of a log; a traceback's end is what matters. A long log of a run that passed says nothing."""
-    lines = without_warnings(log).rstrip().splitlines()
+    lines = without_build(without_warnings(log)).strip("\n").splitlines()
     if passed and len(lines) > _LOG_LINES:
         return ""
     return "\n".join(lines if len(lines) <= _LOG_LINES else ["...", *lines[-_LOG_LINES:]])
