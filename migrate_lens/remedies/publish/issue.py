@@ -109,7 +109,8 @@ _BUILD = re.compile(
     r"\[\d{4}-\d\d-\d\d [\d:,.]+\] \[ *\w+\]|(?:ccache )?(?:g\+\+|gcc|c\+\+|x86_64-\S+) .* -[cox] |!!$|\s*\*{20,}"
     r"|Compiling user custom op|Received len\(custom_op\)|Using \d+ workers|\S+\.o is compiled"
     r"|(?:running|creating|copying|Copying|writing|reading|adding|removing|building|installing|Installed"
-    r"|Processing|zip_safe|byte-compiling|Adding|Extracting|Finished|Using|Emitting|Allowing|Compiling objects|\[\d+/\d+\]|ninja:) ?.*"
+    r"|Processing|zip_safe|byte-compiling|Adding|Extracting|Finished|Using|Emitting|Allowing"
+    r"|Compiling objects|\[\d+/\d+\]|ninja:) ?.*"
     r"|\s*self\.initialize_options\(\)|No CUDA runtime|W\d{4} "
 )
 # What a build says once a unit did not compile.
