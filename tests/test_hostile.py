@@ -32,7 +32,8 @@ from migrate_lens.model.audit import (
 from migrate_lens.model.report import FirstDivergence, Gap, Outcome, Report, Runtime, Shortfall, Site, Skipped, Stage
 from migrate_lens.model.uses import Certainty, Guard
 from migrate_lens.remedies import templates
-from migrate_lens.remedies.publish.issue import Body, Facts, render
+from migrate_lens.remedies.publish.issue import Also, Body, Facts, render
+from migrate_lens.remedies.publish.met import Met
 from migrate_lens.reports import AUDIT, DIAGNOSIS
 
 _EACH = pytest.mark.parametrize("said", hostile.STRINGS, ids=[f"{n}" for n in range(len(hostile.STRINGS))])
@@ -115,6 +116,9 @@ def _issue(language: str) -> Document:
             where=(said,),
             tests=(said,),
             workaround=f"--- a/{said}\n+++ b/{said}\n",
+            met=Met(said, 3, 4),
+            also=(Also(said, said, said),),
+            private=said,
         )
         return render(body, language)
 
@@ -122,7 +126,7 @@ def _issue(language: str) -> Document:
 
 
 def _note(said: str) -> str:
-    values = {"gap": _gap(said), "why": said, "source": said, "run": said}
+    values = {"gap": _gap(said), "why": said, "source": said, "run": said, "paddle_log": said}
     return templates.render("note.md.j2", values)
 
 

@@ -17,8 +17,10 @@ from migrate_lens.programs.synthesis import ProbeRecord
 from migrate_lens.remedies import kept, templates
 from migrate_lens.remedies.bench_lab import BenchLab, laboratory
 from migrate_lens.remedies.publish import issue as bodies
+from migrate_lens.remedies.publish.causes import Cause, cause_in, statement, together
 from migrate_lens.remedies.publish.cleanroom import CleanRoom
 from migrate_lens.remedies.publish.machine import facts
+from migrate_lens.remedies.publish.met import met, public_name
 from migrate_lens.remedies.publish.reproductions import Reproducer, Verified
 from migrate_lens.remedies.publish.scrub import Scrubber, Unpublishable
 from migrate_lens.remedies.publish.surroundings import surroundings
@@ -35,6 +37,7 @@ class IssueOutcome(StrEnum):
     SHOWN = "shown"
     KNOWN = "already emitted"
     NOTE = "note"
+    COVERED = "covered"
     NOT_REPRODUCED = "not reproduced"
     REFUSED = "refused"
 
@@ -51,6 +54,7 @@ class IssueRequest:
         language: of the issue body.
         templates: a folder with templates of the user's own.
         output: where the folders of the issues go.
+        library: name and version that the library may be called by; empty where it is nobody's business.
     """
 
     state: Path
@@ -60,6 +64,7 @@ class IssueRequest:
     language: str = "en"
     templates: Path | None = None
     output: Path = Path(kept.ISSUES)
+    library: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +106,62 @@ def issue(request: IssueRequest, progress: Progress) -> tuple[Issued, ...]:
         return tuple(_Maker(request, diagnosis, room, progress).each(gaps))
 
 
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A gap with its reproduction."""
+
+    gap: Gap
+    reproduction: Verified
+
+    @property
+    def source(self) -> str:
+        """The file to run."""
+        return self.reproduction.files[self.reproduction.main]
+
+    @property
+    def log(self) -> str:
+        """What its first clean run under Paddle said."""
+        return self.reproduction.verdict.paddle[0].output
+
+    @property
+    def cause(self) -> Cause | None:
+        """The cause that its own run shows."""
+        return cause_in(self.log, self.gap.api)
+
+    @property
+    def alone(self) -> bool:
+        """Whether its reproduction is one file, which may stand beside those of others."""
+        return len(self.reproduction.files) == 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Topic:
+    """What one issue is about: a gap, and others that were seen to have the same cause."""
+
+    lead: _Made
+    others: tuple[_Made, ...]
+    scrubber: Scrubber
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """All its gaps."""
+        return (self.lead.gap, *(one.gap for one in self.others))
+
+    @property
+    def also(self) -> tuple[bodies.Also, ...]:
+        """The other gaps, as the issue names them."""
+        clean = self.scrubber.text
+        return tuple(
+            bodies.Also(clean(one.gap.api), statement(one.source, one.log, one.reproduction.main), file_of(one.gap.api))
+            for one in self.others
+        )
+
+
+def file_of(api: str) -> str:
+    """The reproduction of one of several names in one folder."""
+    return f"mre_{kept.slug(api.rpartition('.')[2])}.py"
+
+
 class _Maker:
     def __init__(self, request: IssueRequest, diagnosis: kept.Diagnosis, room: CleanRoom, progress: Progress) -> None:
         self._request = request
@@ -108,7 +169,9 @@ class _Maker:
         self._progress = progress
         self._known = kept.emitted(request.output)
         self._private = surroundings()
+        self._named = request.library or public_name(diagnosis.library)
         self._reproducer = Reproducer(diagnosis, room, progress)
+        self._records: Sequence[ProbeRecord] = ()
 
     def each(self, gaps: Sequence[Gap]) -> Iterator[Issued]:
         """What becomes of each gap; workers are started only when something has to be tried."""
@@ -117,13 +180,16 @@ class _Maker:
             yield from filter(None, settled)
             return
         self._progress("starting torch and paddle")
+        done: dict[str, Issued] = {}
         with laboratory(self._diagnosis) as (lab, records):
+            self._records = records
             for gap in gaps:
-                issued = self._settled(gap)
-                if issued is None:
-                    self._progress(f"{gap.id}: synthesising and reducing")
-                    issued = self._made(gap, lab, records)
-                yield issued
+                if gap.id not in done:
+                    issued = self._settled(gap)
+                    open_ = [one for one in gaps if one.id not in done and self._settled(one) is None]
+                    made = self._together(together(gap, open_), lab) if issued is None else (issued,)
+                    done |= {one.gap: one for one in made}
+                yield done[gap.id]
 
     def _settled(self, gap: Gap) -> Issued | None:
         """What needs no trial."""
@@ -134,30 +200,49 @@ class _Maker:
             return Issued(gap.id, IssueOutcome.NOTE, why_no_issue(gap))
         return None
 
-    def _made(self, gap: Gap, lab: BenchLab, records: Sequence[ProbeRecord]) -> Issued:
-        scrubber = Scrubber(self._diagnosis.private, self._private)
-        reproduction = self._reproducer.of(gap, lab, records, scrubber)
-        if isinstance(reproduction, NotReproduced):
-            kept.note_impossible(self._diagnosis, gap, reproduction.reason)
-            return Issued(gap.id, IssueOutcome.NOT_REPRODUCED, f"{reproduction.reason}; {_STAYS}")
-        try:
-            return self._published(gap, reproduction, scrubber)
-        except Unpublishable as error:
-            return Issued(gap.id, IssueOutcome.REFUSED, error.message)
+    def _together(self, gaps: Sequence[Gap], lab: BenchLab) -> Iterator[Issued]:
+        """What becomes of gaps that seem to have one cause: each is reproduced, and its own run must show the cause."""
+        private = () if self._named else self._diagnosis.private
+        scrubber = Scrubber(private, self._private)
+        made: list[_Made] = []
+        for gap in gaps:
+            self._progress(f"{gap.id}: synthesising and reducing")
+            reproduction = self._reproducer.of(gap, lab, self._records, scrubber)
+            if isinstance(reproduction, NotReproduced):
+                kept.note_impossible(self._diagnosis, gap, reproduction.reason)
+                yield Issued(gap.id, IssueOutcome.NOT_REPRODUCED, f"{reproduction.reason}; {_STAYS}")
+            else:
+                made.append(_Made(gap, reproduction))
+        while made:
+            lead, *rest = made
+            others = [one for one in rest if one.alone and lead.cause is not None and one.cause == lead.cause]
+            yield from self._published(_Topic(lead, tuple(others), scrubber))
+            made = [one for one in rest if one not in others]
 
     # -- what is written ---------------------------------------------------------------------------------------------
 
-    def _published(self, gap: Gap, reproduction: Verified, scrubber: Scrubber) -> Issued:
+    def _published(self, topic: _Topic) -> Iterator[Issued]:
         """Show or write what was verified, once all of it has been looked through."""
-        body = self._body(gap, reproduction, scrubber)
-        texts = self._texts(gap, reproduction, body, scrubber)
+        try:
+            issued = self._shown_or_written(topic)
+        except Unpublishable as error:
+            yield from (Issued(gap.id, IssueOutcome.REFUSED, error.message) for gap in topic.gaps)
+            return
+        yield issued
+        said = f"one cause with {topic.lead.gap.id}, in whose issue it is"
+        yield from (Issued(one.gap.id, IssueOutcome.COVERED, said, issued.folder) for one in topic.others)
+
+    def _shown_or_written(self, topic: _Topic) -> Issued:
+        gap, reproduction, scrubber = topic.lead.gap, topic.lead.reproduction, topic.scrubber
+        body = self._body(topic)
+        texts = self._texts(topic, body)
         scrubber.refuse(texts)
         issued = Issued(
             gap=gap.id,
             outcome=IssueOutcome.SHOWN,
             said=reproduction.verdict.said,
             body=body,
-            source=reproduction.files[reproduction.main],
+            source=topic.lead.source,
             files=tuple(texts),
             replaced=tuple(f"{one.kind}: {one.stand_in}" for one in scrubber.replaced),
         )
@@ -167,41 +252,59 @@ class _Maker:
         for line in written(issued, folder):
             self._progress(line)
         self._write(folder, texts)
-        path = str(folder / reproduction.main)
-        kept.store(self._diagnosis, [replace(gap, mre=Reproduction(path, verified=True))])
-        self._known[gap.key] = folder
+        self._keep(topic, folder)
         outcome = IssueOutcome.NOTE if gap.decision is Decision.NOTE else IssueOutcome.WRITTEN
         return replace(issued, outcome=outcome, folder=str(folder))
 
-    def _body(self, gap: Gap, reproduction: Verified, scrubber: Scrubber) -> str:
-        clean = scrubber.text
+    def _keep(self, topic: _Topic, folder: Path) -> None:
+        """Remember with the diagnosis where the reproductions are."""
+        files = (topic.lead.reproduction.main, *(one.file for one in topic.also))
+        reproduced = [
+            replace(gap, mre=Reproduction(str(folder / file), verified=True))
+            for gap, file in zip(topic.gaps, files, strict=True)
+        ]
+        kept.store(self._diagnosis, reproduced)
+        self._known |= {gap.key: folder for gap in topic.gaps}
+
+    def _body(self, topic: _Topic) -> str:
+        gap, reproduction, clean = topic.lead.gap, topic.lead.reproduction, topic.scrubber.text
         shown = replace(gap, api=clean(gap.api), expected=clean(gap.expected), actual=clean(gap.actual))
-        verdict, files, main = reproduction.verdict, reproduction.files, reproduction.main
+        verdict, override = reproduction.verdict, self._request.templates
+        paddle_log = clean(bodies.excerpt(verdict.paddle[0].output))
         if gap.decision is Decision.NOTE:
-            values = {"gap": shown, "why": why_no_issue(gap), "source": files[main], "run": verdict.paddle[0].command}
-            return templates.render("note.md.j2", values, self._request.templates)
+            values = {
+                "gap": shown,
+                "why": why_no_issue(gap),
+                "source": topic.lead.source,
+                "run": verdict.paddle[0].command,
+                "paddle_log": paddle_log,
+            }
+            return templates.render("note.md.j2", values, override)
         where, tests = bodies.places(gap)
         torch, paddle = self._diagnosis.environments
         body = bodies.Body(
             gap=shown,
             facts=facts(torch, paddle, self._diagnosis.report.platform),
-            files=files,
-            main=main,
+            files=reproduction.files,
+            main=reproduction.main,
             run_torch=verdict.torch[0].command,
             run_paddle=verdict.paddle[0].command,
             build="",
             torch_log=clean(bodies.excerpt(verdict.torch[0].output, passed=True)),
-            paddle_log=clean(bodies.excerpt(verdict.paddle[0].output)),
+            paddle_log=paddle_log,
             where=where,
             tests=tests,
-            workaround=clean(gap.workaround.patch) if gap.workaround is not None else "",
+            workaround=clean(bodies.changes(gap.workaround.patch)) if gap.workaround is not None else "",
             times=len(verdict.paddle),
+            met=met(topic.gaps, self._records, self._named),
+            also=topic.also,
+            private=bodies.private_part(shown),
         )
-        return bodies.render(body, self._request.language, self._request.templates)
+        return bodies.render(body, self._request.language, override)
 
-    def _texts(self, gap: Gap, reproduction: Verified, body: str, scrubber: Scrubber) -> Mapping[str, str]:
+    def _texts(self, topic: _Topic, body: str) -> Mapping[str, str]:
         """The files of an issue, by name."""
-        clean = scrubber.text
+        gap, reproduction, clean = topic.lead.gap, topic.lead.reproduction, topic.scrubber.text
         _, paddle = self._diagnosis.environments
         record = kept.Emitted(
             id=gap.id,
@@ -214,10 +317,12 @@ class _Maker:
             switch=reproduction.switch,
             needle=reproduction.needle,
             paddle=paddle.version,
+            covers=tuple(one.gap.key for one in topic.others),
         )
         return {
             "note.md" if gap.decision is Decision.NOTE else "issue.md": body,
             **reproduction.files,
+            **{file_of(one.gap.api): one.source for one in topic.others},
             "torch.log": clean(log(reproduction.verdict.torch)),
             "paddle.log": clean(log(reproduction.verdict.paddle)),
             kept.RECORD: json.dumps(record.to_json(), indent=2) + "\n",
