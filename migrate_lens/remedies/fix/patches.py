@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from migrate_lens.remedies import templates
 from migrate_lens.remedies.fix.slots import Edit, apply, first_line, line_starts
 from migrate_lens.remedies.fix.trials import Replacement
-from migrate_lens.remedies.publish.issue import render_template
 
 _WIDTH = 100
 
@@ -102,7 +102,7 @@ def _commented(made: Edit, comment: Comment, newline: str) -> Edit:
 
 def words_of(comment: Comment, width: int) -> list[str]:
     """The comment as lines."""
-    text = render_template("workaround.txt.j2", {"c": comment}, None)
+    text = templates.render("workaround.txt.j2", {"c": comment})
     todo, *others = text.strip().splitlines()
     lines = [f"# {todo}"]
     for paragraph in others:
