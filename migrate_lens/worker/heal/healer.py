@@ -35,10 +35,12 @@ from migrate_lens.protocol.journal import Journal
 from migrate_lens.worker.backends.framework import TargetBackend
 from migrate_lens.worker.backends.kinds import owner_of
 from migrate_lens.worker.heal.address import ADDRESSES, Address
+from migrate_lens.worker.heal.optimizer import NAMES, Optimizer
 from migrate_lens.worker.heal.reference import NO_EVENTS, NO_STATES, Reference, Visit, key_of, name_of
 from migrate_lens.worker.heal.standins import Factory
 from migrate_lens.worker.observe.call import Call, Place, Returned
 from migrate_lens.worker.observe.failures import keywords_of, lacking, torch_error
+from migrate_lens.worker.observe.naming import USER
 from migrate_lens.worker.observe.nodes import Node
 from migrate_lens.worker.observe.recorder import Recorder
 
@@ -77,7 +79,7 @@ class Healer(Recorder):
         backend.keep = None  # values are held against torch's as soon as they are there
         self._reference_trace = reference
         self._policy = policy
-        self._factory = Factory(backend, reference.items, reference.version)
+        self._factory = Factory(backend, reference.items, reference.version, dict.fromkeys(NAMES, Optimizer))
         self._target = backend
         self._expected: list[Mapping[Visit, Event]] = [NO_EVENTS]
         self._states: list[Mapping[Visit, LayerState]] = [NO_STATES]
@@ -114,6 +116,9 @@ class Healer(Recorder):
 
     def origin(self, func: Any) -> int:
         owner = owner_of(func)
+        if isinstance(owner, Optimizer):
+            kind = super().origin(func)
+            return kind if kind == USER else STAND_IN
         if self._factory.is_stand_in(func) or self._factory.is_stand_in(owner) or self._factory.is_empty(func):
             return STAND_IN
         return super().origin(func)
@@ -147,7 +152,7 @@ class Healer(Recorder):
         want = self._want(*call.place)
         skipped = call.node in self._skipped
         self.journal.write(Handed("handed", *call.place))
-        if want is None:
+        if want is None or isinstance(owner_of(call.func), Optimizer):
             return None if skipped else call.func(*call.args, **call.kwargs)
         if not isinstance(want, Called):
             raise torch_error(want.failure)
@@ -447,9 +452,12 @@ class Healer(Recorder):
         return names
 
     def observed(self, number: int, api: str, value: Any, base: Any = None) -> Any:
-        want = self._want(number, self.visits[number], "") if self._heals(number) else None
+        want = self._want(number, self.visits[number], "") if self._policy.everything else None
+        if want is not None and not self._heals(number):
+            # What follows from another gap is no part of what this place does.
+            want = want if isinstance(want, Called) and self._consequence(want) else None
         if isinstance(want, Called) and self._factory.answers_for(base):
-            return self._handed(want, number, value)
+            return self._handed(want, number, value, base)
         encoded = self.backend.encode(value)
         if not isinstance(want, Called) or difference(want.value, encoded) is None:
             self.note_read(number, api, encoded)
@@ -477,9 +485,11 @@ class Healer(Recorder):
         self._fill(base, values[0])
         return False
 
-    def _handed(self, want: Called, number: int, value: Any) -> Any:
+    def _handed(self, want: Called, number: int, value: Any, base: Any) -> Any:
         """Torch's answer for what is read from an object that stands in: this says nothing about the target."""
         self.journal.write(Handed("handed", number, self.visits[number], ""))
+        if isinstance(base, Optimizer):
+            return value
         if isinstance(value, self.backend.tensor) and self._fill(value, want.value):
             return value  # the layer's own tensor
         return self._factory.rebuild(want.value)

@@ -140,6 +140,7 @@ class Factory:
         backend: the target's side of the seam.
         items: what torch's data loaders handed out, by the number of the iteration.
         version: torch's.
+        behaving: by their torch names, classes that do what the missing ones promise, so that a program's own run on.
     """
 
     def __init__(
@@ -147,10 +148,12 @@ class Factory:
         backend: TargetBackend,
         items: Mapping[int, Sequence[Encoded]] = MappingProxyType({}),
         version: str = "0",
+        behaving: Mapping[str, type] = MappingProxyType({}),
     ) -> None:
         self._backend = backend
         self._version = version
         self._items = items
+        self._behaving = behaving
         self._layer_class = layer_class(backend.module)
         self._bases = {"module": self._layer_class, "exception": Exception, "tensor": backend.tensor}
         self._iterations = itertools.count(1)
@@ -184,7 +187,8 @@ class Factory:
     def class_of(self, name: str, kind: str) -> type:
         """The stand-in class for a missing class."""
         if name not in self._classes:
-            self._classes[name] = self._make_class(name, self._bases.get(kind, Object))
+            base = self._behaving.get(name) or self._bases.get(kind, Object)
+            self._classes[name] = self._make_class(name, base)
         return self._classes[name]
 
     def _make_class(self, name: str, base: Any) -> type:
