@@ -252,8 +252,6 @@ def _script(running: Running) -> Any:
         "__file__": path,
         "__loader__": SourceFileLoader("__main__", path),
     })  # fmt: skip
-    if job["observe"]:
-        instrumenter.prepare(module)
     running.admit(module)
     sys.modules["__main__"] = module
     exec(code, module.__dict__)
@@ -292,7 +290,7 @@ def _run_model(model: Any, args: tuple[Any, ...], running: Running) -> Any:
     if not running.job["observe"]:
         return model(*args)
     base = recorder.register("__probe__", spec, (Node(1, 0, 1, 0, places.CALL, "", (), spec),))
-    return forms.make(recorder)[CALL](base, model, *args)
+    return forms.make(recorder)[CALL](base, model)(*args)
 
 
 def _imports(running: Running) -> Any:
