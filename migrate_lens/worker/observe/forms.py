@@ -37,13 +37,23 @@ _FRAMED = frozenset((eval, exec, locals, globals, vars, dir, __import__, sys._ge
 Seen = functools.partial  # what a program is about to call: looked up and not yet called
 
 
+class Named(functools.partial[Any]):
+    """What is about to be called, under the callee's name: Python's messages on unpacked arguments have it."""
+
+    def __str__(self) -> str:
+        return str(self.args[1])
+
+
 def named(seen: Any, /) -> Any:
-    """Give what is about to be called the callee's name, which Python's messages on unpacked arguments have."""
-    if type(seen) is Seen and seen.func.__module__ == __name__:
-        for name in ("__module__", "__qualname__"):
-            if (value := getattr(seen.args[1], name, None)) is not None:
-                setattr(seen, name, value)
-    return seen
+    """Give what is about to be called the callee's name."""
+    if type(seen) is not Seen or seen.func.__module__ != __name__:
+        return seen
+    callee = seen.args[1]
+    named = Named(seen.func, *seen.args)
+    named.__module__ = getattr(callee, "__module__", None)  # type: ignore[assignment]
+    if hasattr(callee, "__qualname__"):
+        named.__qualname__ = callee.__qualname__  # type: ignore[attr-defined]
+    return named
 
 
 def refuses(base: Any, error: Exception) -> bool:

@@ -316,12 +316,13 @@ class _Rewriter(ast.NodeTransformer):
         if len(node.targets) == 1 and isinstance(target, ast.Attribute) and not syntax.mangled(target.attr):
             number, value = self._number(node, places.SET_ATTRIBUTE, target.attr), self.visit(node.value)
             base, name = self.visit(target.value), ast.Constant(target.attr)
-            return ast.copy_location(ast.Expr(self._helper(SET_ATTRIBUTE, node, number, value, base, name)), node)
+            written = syntax.at_name(self._helper(SET_ATTRIBUTE, target, number, value, base, name), target)
+            return ast.copy_location(ast.Expr(written), node)
         if len(node.targets) != 1 or not isinstance(target, ast.Subscript):
             self.generic_visit(node)
             return node
         number, value = self._number(node, places.SET_ITEM, "setitem"), self.visit(node.value)
-        call = self._helper(SETITEM, node, number, value, self.visit(target.value), self._index(target.slice))
+        call = self._helper(SETITEM, target, number, value, self.visit(target.value), self._index(target.slice))
         return ast.copy_location(ast.Expr(call), node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
