@@ -76,8 +76,10 @@ import torch
 def f(*args, **kwargs): ...
 class Net(torch.nn.Module):
     def forward(self, x): return x
-for call in (lambda: f(1, **{'a': 1}, a=2), lambda: f(**{1: 2}), lambda: f(*3), lambda: f(**'s'),
-             lambda: Net().forward(*4), lambda: torch.relu(*5), lambda: torch.nn.ReLU()(*8), lambda: torch.ones(2).sum(**6), lambda: len(*7)):
+for call in (lambda: f(1, **{'a': 1}, a=2), lambda: f(**{1: 2}), lambda: f(*3),
+             lambda: f(**'s'),
+             lambda: Net().forward(*4), lambda: torch.relu(*5), lambda: torch.nn.ReLU()(*8),
+             lambda: torch.ones(2).sum(**6), lambda: len(*7)):
     try: call()
     except TypeError as error: print(error)
 """,
@@ -85,7 +87,8 @@ for call in (lambda: f(1, **{'a': 1}, a=2), lambda: f(**{1: 2}), lambda: f(*3), 
 import torch
 def loud(): print("evaluated")
 for call in (lambda: torch.nn.functional.absent(loud()), lambda: torch.ones(1).absent(loud()),
-             lambda: torch.absent(undefined), lambda: torch.absent(*[loud()]), lambda: torch.nn.Linear(2, 2).absent(k=loud())):
+             lambda: torch.absent(undefined), lambda: torch.absent(*[loud()]),
+             lambda: torch.nn.Linear(2, 2).absent(k=loud())):
     try: call()
     except (AttributeError, NameError) as error: print(type(error).__name__, error)
 values = iter([1., 4.])

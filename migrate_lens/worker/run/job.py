@@ -216,8 +216,6 @@ def _prepare(job: Job, framework: Framework, instrumenter: Instrumenter) -> None
     sys.argv = [job["path"] or job["spec"]]
     if job["observe"]:
         instrumenter.install()
-        # Each call of the program's goes through one of ours or two: what fits without them must fit with them.
-        sys.setrecursionlimit(3 * sys.getrecursionlimit())
     if job["unbuilt"]:
         import_unbuilt(frozenset(job["unbuilt"]))
     random.seed(job["seed"])
