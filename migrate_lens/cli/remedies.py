@@ -43,6 +43,9 @@ class IssueFlags:
         Path | None, typer.Option(metavar="DIR", help="Templates of your own, which win over the shipped ones.")
     ] = None
     output: Annotated[Path, typer.Option(metavar="DIR", help="Where the folders go.")] = _ISSUES
+    library: Annotated[
+        str, typer.Option(metavar="NAME", help="Name and version of the library, where an issue may name it.")
+    ] = ""
     format: Format = "text"
     state: State = config.DEFAULT_STATE
 
@@ -117,6 +120,7 @@ def issue(flags: IssueFlags) -> int:
         language=flags.lang,
         templates=flags.templates,
         output=flags.output,
+        library=flags.library,
     )
     issues = command.issue(request, terminal.progress())
     terminal.show(

@@ -1,4 +1,7 @@
-"""Text and lines of progress, in; what a person or a pipe sees on stdout and stderr, out. Nothing else prints."""
+"""Text and lines of progress, in; what a person or a pipe sees on stdout and stderr, out. Nothing else prints.
+
+Whatever is printed passes through ``media``: no text drives the terminal, wherever it comes from.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import sys
 from collections.abc import Callable
 from enum import Enum
 
+from migrate_lens import media
 from migrate_lens.model.errors import UsageError
 from migrate_lens.model.progress import Progress
 from migrate_lens.reports import WIDTH
@@ -21,12 +25,12 @@ def show(text: str) -> None:
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")
     with _quiet_pipe():
-        print(text, end="", flush=True)
+        print(media.lines(text), end="", flush=True)
 
 
 def say(line: str) -> None:
     """Write a line to stderr."""
-    print(line, file=sys.stderr, flush=True)
+    print(media.lines(line), file=sys.stderr, flush=True)
 
 
 class Loudness(Enum):
@@ -69,7 +73,7 @@ def width() -> int:
 def show_in_colour(text: str) -> None:
     """Write a diagnosis to stdout, in colour where a person sees it and has not said otherwise."""
     if _is_terminal(sys.stdout) and not os.environ.get("NO_COLOR"):
-        _paint(text)
+        _paint(media.lines(text))
     else:
         show(text)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
-from migrate_lens import state
+from migrate_lens import media, state
 from migrate_lens.config import DEFAULT_STATE
 from migrate_lens.model.errors import UsageError
 from migrate_lens.model.reading import Fields
@@ -35,8 +35,9 @@ def run(name: str | None, report: Path, width: int) -> str:
         return listed(rules)
     rule = chosen(name, rules, claimed(report))
     gap = next((gap for gap in kept.gaps_of(report.parent) if gap.id == name), None)
-    about = "" if gap is None else "\n".join((*_about(gap, _root(report), report.parent), f"\nRule {rule.id}\n"))
-    return about + explained(rule, width)
+    shown = () if gap is None else _about(gap, _root(report), report.parent)
+    about = "".join(f"{_indent(line)}{media.line(line)}\n" for line in shown)
+    return (f"{about}\nRule {rule.id}\n" if about else "") + explained(rule, width)
 
 
 def _about(gap: Gap, root: Path, state_folder: Path) -> Iterator[str]:
@@ -51,6 +52,10 @@ def _about(gap: Gap, root: Path, state_folder: Path) -> Iterator[str]:
     command = "fix" if gap.decision in (Decision.WORKAROUND, Decision.NOTE) else "issue --emit"
     kept_in = "" if state_folder == DEFAULT_STATE else f" --state {shlex.quote(str(state_folder))}"
     yield f"  next      migrate-lens {command} {shlex.quote(gap.id)}{kept_in}"
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(" "))]
 
 
 def _root(report: Path) -> Path:

@@ -6,27 +6,26 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 
-from migrate_lens import state
+from migrate_lens import media, state
 from migrate_lens.model.errors import StateError, UsageError
 from migrate_lens.model.progress import Progress
-from migrate_lens.model.report import Gap, ProbeKind, Reproduction, Runtime, Symptom
+from migrate_lens.model.report import Gap, Reproduction, Runtime
 from migrate_lens.model.ruling import Decision, exception
 from migrate_lens.programs.synthesis import ProbeRecord
-from migrate_lens.remedies import kept
-from migrate_lens.remedies.bench_lab import NAME, BenchLab, laboratory
+from migrate_lens.remedies import kept, templates
+from migrate_lens.remedies.bench_lab import BenchLab, laboratory
 from migrate_lens.remedies.publish import issue as bodies
+from migrate_lens.remedies.publish.causes import Cause, cause_in, statement, together
 from migrate_lens.remedies.publish.cleanroom import CleanRoom
 from migrate_lens.remedies.publish.machine import facts
-from migrate_lens.remedies.publish.scrub import scrub
-from migrate_lens.remedies.publish.verify import IN_SCOPE, UNDER_PADDLE, CleanRun, Verdict
-from migrate_lens.remedies.reproduce import scoping
-from migrate_lens.remedies.reproduce.native import MAIN
-from migrate_lens.remedies.reproduce.native_reproduce import NATIVE_LAYERS, projects, verified
-from migrate_lens.remedies.reproduce.outcomes import How
-from migrate_lens.remedies.reproduce.reproduce import LONGEST, NotReproduced, Reproduced, length, reproduce
+from migrate_lens.remedies.publish.met import met, public_name
+from migrate_lens.remedies.publish.reproductions import Reproducer, Verified
+from migrate_lens.remedies.publish.scrub import Scrubber, Unpublishable
+from migrate_lens.remedies.publish.surroundings import surroundings
+from migrate_lens.remedies.publish.verify import CleanRun
+from migrate_lens.remedies.reproduce.reproduce import NotReproduced
 
 _STAYS = f"the evidence stays in {state.REPORT}"
 
@@ -38,7 +37,9 @@ class IssueOutcome(StrEnum):
     SHOWN = "shown"
     KNOWN = "already emitted"
     NOTE = "note"
+    COVERED = "covered"
     NOT_REPRODUCED = "not reproduced"
+    REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class IssueRequest:
         language: of the issue body.
         templates: a folder with templates of the user's own.
         output: where the folders of the issues go.
+        library: name and version that the library may be called by; empty where it is nobody's business.
     """
 
     state: Path
@@ -62,6 +64,7 @@ class IssueRequest:
     language: str = "en"
     templates: Path | None = None
     output: Path = Path(kept.ISSUES)
+    library: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,8 @@ class Issued:
         folder: where its files are; empty where there are none.
         body: the issue; empty where there is none.
         source: the reproduction.
+        files: the names of its files, in the order in which they are written.
+        replaced: what was taken out of them, as its kind and what stands for it.
     """
 
     gap: str
@@ -83,6 +88,8 @@ class Issued:
     folder: str = ""
     body: str = ""
     source: str = ""
+    files: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
 
 
 def issue(request: IssueRequest, progress: Progress) -> tuple[Issued, ...]:
@@ -100,36 +107,71 @@ def issue(request: IssueRequest, progress: Progress) -> tuple[Issued, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Verified:
-    """A reproduction that was seen to hold.
+class _Made:
+    """A gap with its reproduction."""
 
-    Attributes:
-        files: its files, by name.
-        main: the one to run.
-        verdict: its clean runs.
-        failure: exception type, signal or aspect under Paddle.
-        how: what kind of failure that is.
-        switch: how compat is switched on.
-        needle: what the failure must name; empty: nothing.
-    """
+    gap: Gap
+    reproduction: Verified
 
-    files: Mapping[str, str]
-    main: str
-    verdict: Verdict
-    failure: str
-    how: How = How.RAISES
-    switch: str = UNDER_PADDLE
-    needle: str = ""
+    @property
+    def source(self) -> str:
+        """The file to run."""
+        return self.reproduction.files[self.reproduction.main]
+
+    @property
+    def log(self) -> str:
+        """What its first clean run under Paddle said."""
+        return self.reproduction.verdict.paddle[0].output
+
+    @property
+    def cause(self) -> Cause | None:
+        """The cause that its own run shows."""
+        return cause_in(self.log, self.gap.api)
+
+    @property
+    def alone(self) -> bool:
+        """Whether its reproduction is one file, which may stand beside those of others."""
+        return len(self.reproduction.files) == 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Topic:
+    """What one issue is about: a gap, and others that were seen to have the same cause."""
+
+    lead: _Made
+    others: tuple[_Made, ...]
+    scrubber: Scrubber
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """All its gaps."""
+        return (self.lead.gap, *(one.gap for one in self.others))
+
+    @property
+    def also(self) -> tuple[bodies.Also, ...]:
+        """The other gaps, as the issue names them."""
+        clean = self.scrubber.text
+        return tuple(
+            bodies.Also(clean(one.gap.api), statement(one.source, one.log, one.reproduction.main), file_of(one.gap.api))
+            for one in self.others
+        )
+
+
+def file_of(api: str) -> str:
+    """The reproduction of one of several names in one folder."""
+    return f"mre_{kept.slug(api.rpartition('.')[2])}.py"
 
 
 class _Maker:
     def __init__(self, request: IssueRequest, diagnosis: kept.Diagnosis, room: CleanRoom, progress: Progress) -> None:
         self._request = request
-        self._room = room
         self._diagnosis = diagnosis
         self._progress = progress
         self._known = kept.emitted(request.output)
-        self._clean = partial(scrub, private=diagnosis.private)
+        self._private = surroundings()
+        self._named = request.library or public_name(diagnosis.library)
+        self._reproducer = Reproducer(diagnosis, room, progress)
+        self._records: Sequence[ProbeRecord] = ()
 
     def each(self, gaps: Sequence[Gap]) -> Iterator[Issued]:
         """What becomes of each gap; workers are started only when something has to be tried."""
@@ -138,13 +180,16 @@ class _Maker:
             yield from filter(None, settled)
             return
         self._progress("starting torch and paddle")
+        done: dict[str, Issued] = {}
         with laboratory(self._diagnosis) as (lab, records):
+            self._records = records
             for gap in gaps:
-                issued = self._settled(gap)
-                if issued is None:
-                    self._progress(f"{gap.id}: synthesising and reducing")
-                    issued = self._made(gap, lab, records)
-                yield issued
+                if gap.id not in done:
+                    issued = self._settled(gap)
+                    open_ = [one for one in gaps if one.id not in done and self._settled(one) is None]
+                    made = self._together(together(gap, open_), lab) if issued is None else (issued,)
+                    done |= {one.gap: one for one in made}
+                yield done[gap.id]
 
     def _settled(self, gap: Gap) -> Issued | None:
         """What needs no trial."""
@@ -155,105 +200,111 @@ class _Maker:
             return Issued(gap.id, IssueOutcome.NOTE, why_no_issue(gap))
         return None
 
-    # -- reproductions -----------------------------------------------------------------------------------------------
-
-    def _made(self, gap: Gap, lab: BenchLab, records: Sequence[ProbeRecord]) -> Issued:
-        reproduction = self._reproduced(gap, lab, records)
-        if isinstance(reproduction, NotReproduced):
-            kept.note_impossible(self._diagnosis, gap, reproduction.reason)
-            return Issued(gap.id, IssueOutcome.NOT_REPRODUCED, f"{reproduction.reason}; {_STAYS}")
-        return self._published(gap, reproduction)
-
-    def _reproduced(self, gap: Gap, lab: BenchLab, records: Sequence[ProbeRecord]) -> _Verified | NotReproduced:
-        native = self._diagnosis.native
-        if native and gap.layer in NATIVE_LAYERS:
-            return self._built(gap, records)
-        if gap.symptom is Symptom.SCOPE:
-            return self._scoped(gap)
-        called = self._called(gap, lab, records)
-        return self._built(gap, records) if native and isinstance(called, NotReproduced) else called
-
-    def _scoped(self, gap: Gap) -> _Verified | NotReproduced:
-        """A module that compat's scope names, and the program that imports it."""
-        texts = [text for text in kept.programs(self._diagnosis) if length(text) <= LONGEST]
-        packages = scoping.packages(gap, self._diagnosis.library.root)
-        for files in (*packages, *scoping.programs(texts, self._diagnosis.private)):
-            self._progress(f"{gap.id}: verifying a package in clean processes")
-            verdict = self._room.verify(files, NAME, switch=IN_SCOPE)
-            failure = verdict.paddle[0].failure
-            if failure and verdict.holds(failure):
-                return _Verified(files, NAME, verdict, failure, switch=IN_SCOPE)
-        return NotReproduced("no small package shows it")
-
-    def _built(self, gap: Gap, records: Sequence[ProbeRecord]) -> _Verified | NotReproduced:
-        """A project that is compiled; the smallest that shows the failure."""
-        scripts = (probe.path for probe in self._diagnosis.probes if probe.kind is ProbeKind.SCRIPT)
-        ending = records[-1].trace.ending if records else None
-        torch, paddle = self._diagnosis.python(Runtime.TORCH), self._diagnosis.python(Runtime.TARGET)
-        for project in projects(gap, self._diagnosis.library.root, next(scripts, None), ending):
-            self._progress(f"{gap.id}: compiling a reproduction on both sides")
-            files = {name: scrub(text) for name, text in project.files.items()}
-            native = verified(replace(project, files=files), torch, paddle)
-            if native is not None:
-                return _Verified(files, MAIN, native.verdict, native.failure, needle=project.needle)
-        return NotReproduced("no small project fails in the same way")
-
-    def _called(self, gap: Gap, lab: BenchLab, records: Sequence[ProbeRecord]) -> _Verified | NotReproduced:
-        """A program that makes the one call, or what is left of the program that showed the gap."""
-        made = reproduce(gap, records, kept.programs(self._diagnosis), lab)
-        return made if isinstance(made, NotReproduced) else self._verified(gap, made)
-
-    def _verified(self, gap: Gap, made: Reproduced) -> _Verified | NotReproduced:
-        self._progress(f"{gap.id}: verifying in clean processes")
-        files = {NAME: self._clean(made.source)}
-        verdict = self._room.verify(files, NAME)
-        if not verdict.holds(made.sign.what):
-            return NotReproduced(f"in clean processes: {verdict.said}")
-        return _Verified(files, NAME, verdict, made.sign.what, made.sign.how)
+    def _together(self, gaps: Sequence[Gap], lab: BenchLab) -> Iterator[Issued]:
+        """What becomes of gaps that seem to have one cause: each is reproduced, and its own run must show the cause."""
+        private = () if self._named else self._diagnosis.private
+        scrubber = Scrubber(private, self._private)
+        made: list[_Made] = []
+        for gap in gaps:
+            self._progress(f"{gap.id}: synthesising and reducing")
+            reproduction = self._reproducer.of(gap, lab, self._records, scrubber)
+            if isinstance(reproduction, NotReproduced):
+                kept.note_impossible(self._diagnosis, gap, reproduction.reason)
+                yield Issued(gap.id, IssueOutcome.NOT_REPRODUCED, f"{reproduction.reason}; {_STAYS}")
+            else:
+                made.append(_Made(gap, reproduction))
+        while made:
+            lead, *rest = made
+            others = [one for one in rest if one.alone and lead.cause is not None and one.cause == lead.cause]
+            yield from self._published(_Topic(lead, tuple(others), scrubber))
+            made = [one for one in rest if one not in others]
 
     # -- what is written ---------------------------------------------------------------------------------------------
 
-    def _published(self, gap: Gap, reproduction: _Verified) -> Issued:
-        """Show or write what was verified."""
-        body = self._body(gap, reproduction)
-        said, source = reproduction.verdict.said, reproduction.files[reproduction.main]
-        if not self._request.emit:
-            return Issued(gap.id, IssueOutcome.SHOWN, said, "", body, source)
-        folder = self._request.output / kept.slug(gap.id)
-        self._write(folder, self._texts(gap, reproduction, body))
-        path = str(folder / reproduction.main)
-        kept.store(self._diagnosis, [replace(gap, mre=Reproduction(path, verified=True))])
-        self._known[gap.key] = folder
-        outcome = IssueOutcome.NOTE if gap.decision is Decision.NOTE else IssueOutcome.WRITTEN
-        return Issued(gap.id, outcome, said, str(folder), body, source)
+    def _published(self, topic: _Topic) -> Iterator[Issued]:
+        """Show or write what was verified, once all of it has been looked through."""
+        try:
+            issued = self._shown_or_written(topic)
+        except Unpublishable as error:
+            yield from (Issued(gap.id, IssueOutcome.REFUSED, error.message) for gap in topic.gaps)
+            return
+        yield issued
+        said = f"one cause with {topic.lead.gap.id}, in whose issue it is"
+        yield from (Issued(one.gap.id, IssueOutcome.COVERED, said, issued.folder) for one in topic.others)
 
-    def _body(self, gap: Gap, reproduction: _Verified) -> str:
-        shown = replace(gap, expected=self._clean(gap.expected), actual=self._clean(gap.actual))
-        verdict, files, main = reproduction.verdict, reproduction.files, reproduction.main
+    def _shown_or_written(self, topic: _Topic) -> Issued:
+        gap, reproduction, scrubber = topic.lead.gap, topic.lead.reproduction, topic.scrubber
+        body = self._body(topic)
+        texts = self._texts(topic, body)
+        scrubber.refuse(texts)
+        issued = Issued(
+            gap=gap.id,
+            outcome=IssueOutcome.SHOWN,
+            said=reproduction.verdict.said,
+            body=body,
+            source=topic.lead.source,
+            files=tuple(texts),
+            replaced=tuple(f"{one.kind}: {one.stand_in}" for one in scrubber.replaced),
+        )
+        if not self._request.emit:
+            return issued
+        folder = self._request.output / kept.slug(scrubber.text(gap.id))
+        for line in written(issued, folder):
+            self._progress(line)
+        self._write(folder, texts)
+        self._keep(topic, folder)
+        outcome = IssueOutcome.NOTE if gap.decision is Decision.NOTE else IssueOutcome.WRITTEN
+        return replace(issued, outcome=outcome, folder=str(folder))
+
+    def _keep(self, topic: _Topic, folder: Path) -> None:
+        """Remember with the diagnosis where the reproductions are."""
+        files = (topic.lead.reproduction.main, *(one.file for one in topic.also))
+        reproduced = [
+            replace(gap, mre=Reproduction(str(folder / file), verified=True))
+            for gap, file in zip(topic.gaps, files, strict=True)
+        ]
+        kept.store(self._diagnosis, reproduced)
+        self._known |= {gap.key: folder for gap in topic.gaps}
+
+    def _body(self, topic: _Topic) -> str:
+        gap, reproduction, clean = topic.lead.gap, topic.lead.reproduction, topic.scrubber.text
+        shown = replace(gap, api=clean(gap.api), expected=clean(gap.expected), actual=clean(gap.actual))
+        verdict, override = reproduction.verdict, self._request.templates
+        paddle_log = clean(bodies.excerpt(verdict.paddle[0].output))
         if gap.decision is Decision.NOTE:
-            values = {"gap": shown, "why": why_no_issue(gap), "source": files[main], "run": verdict.paddle[0].command}
-            return bodies.render_template("note.md.j2", values, self._request.templates)
+            values = {
+                "gap": shown,
+                "why": why_no_issue(gap),
+                "source": topic.lead.source,
+                "run": verdict.paddle[0].command,
+                "paddle_log": paddle_log,
+            }
+            return templates.render("note.md.j2", values, override)
         where, tests = bodies.places(gap)
         torch, paddle = self._diagnosis.environments
         body = bodies.Body(
             gap=shown,
             facts=facts(torch, paddle, self._diagnosis.report.platform),
-            files=files,
-            main=main,
+            files=reproduction.files,
+            main=reproduction.main,
             run_torch=verdict.torch[0].command,
             run_paddle=verdict.paddle[0].command,
             build="",
-            torch_log=self._clean(bodies.excerpt(verdict.torch[0].output, passed=True)),
-            paddle_log=self._clean(bodies.excerpt(verdict.paddle[0].output)),
+            torch_log=clean(bodies.excerpt(verdict.torch[0].output, passed=True)),
+            paddle_log=paddle_log,
             where=where,
             tests=tests,
-            workaround=self._clean(gap.workaround.patch) if gap.workaround is not None else "",
+            workaround=clean(bodies.changes(gap.workaround.patch)) if gap.workaround is not None else "",
             times=len(verdict.paddle),
+            met=met(topic.gaps, self._records, self._named),
+            also=topic.also,
+            private=bodies.private_part(shown),
         )
-        return bodies.render(body, self._request.language, self._request.templates)
+        return bodies.render(body, self._request.language, override)
 
-    def _texts(self, gap: Gap, reproduction: _Verified, body: str) -> Mapping[str, str]:
+    def _texts(self, topic: _Topic, body: str) -> Mapping[str, str]:
         """The files of an issue, by name."""
+        gap, reproduction, clean = topic.lead.gap, topic.lead.reproduction, topic.scrubber.text
         _, paddle = self._diagnosis.environments
         record = kept.Emitted(
             id=gap.id,
@@ -266,12 +317,14 @@ class _Maker:
             switch=reproduction.switch,
             needle=reproduction.needle,
             paddle=paddle.version,
+            covers=tuple(one.gap.key for one in topic.others),
         )
         return {
             "note.md" if gap.decision is Decision.NOTE else "issue.md": body,
             **reproduction.files,
-            "torch.log": self._clean(_log(reproduction.verdict.torch)),
-            "paddle.log": self._clean(_log(reproduction.verdict.paddle)),
+            **{file_of(one.gap.api): one.source for one in topic.others},
+            "torch.log": clean(log(reproduction.verdict.torch)),
+            "paddle.log": clean(log(reproduction.verdict.paddle)),
             kept.RECORD: json.dumps(record.to_json(), indent=2) + "\n",
         }
 
@@ -284,15 +337,28 @@ class _Maker:
             raise StateError(f"cannot write {folder}: {error.strerror}", "name another folder: --output DIR") from error
 
 
-def _log(runs: Sequence[CleanRun]) -> str:
+def log(runs: Sequence[CleanRun]) -> str:
     """Each run; those that said the same as the first are counted."""
     first, *others = runs
-    same = [run for run in others if (run.code, run.output) == (first.code, first.output)]
+    same = [run for run in others if _said(run) == _said(first)]
     shown = [first, *(run for run in others if run not in same)]
     parts = [f"$ {run.command}\n{run.output.rstrip()}\n[exit {run.code}]\n" for run in shown]
     if same:
         parts.append(f"{len(same)} more runs, each the same\n")
     return "\n".join(parts)
+
+
+def written(one: Issued, folder: Path) -> Iterator[str]:
+    """What is written of a gap, and what was taken out of it."""
+    if one.files:
+        yield media.line(f"files: {', '.join(str(folder / name) for name in one.files)}")
+    if one.replaced:
+        yield media.line(f"taken out, and what stands for it: {', '.join(one.replaced)}")
+
+
+def _said(run: CleanRun) -> tuple[int | None, str]:
+    """What tells a run from another: how it ended, and what it said beside what a build says."""
+    return run.code, bodies.without_build(bodies.without_warnings(run.output)).strip()
 
 
 def why_no_issue(gap: Gap) -> str:
@@ -307,7 +373,7 @@ def why_no_issue(gap: Gap) -> str:
 def as_json(issues: Sequence[Issued]) -> str:
     """What became of each gap, for scripts."""
     document = {"schema": 1, "issues": [asdict(one) for one in issues]}
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(document, indent=2, ensure_ascii=True) + "\n"
 
 
 def lines(issues: Sequence[Issued], *, emitted: bool) -> Iterator[str]:
@@ -321,7 +387,8 @@ def lines(issues: Sequence[Issued], *, emitted: bool) -> Iterator[str]:
         yield "Nothing to report: no gap of the last diagnosis needs an issue (--all takes the others too).\n"
     for one in issues:
         where = f" -> {one.folder}" if one.folder else ""
-        yield f"{one.gap}: {one.outcome}{where}\n  {one.said}\n"
+        yield f"{media.line(f'{one.gap}: {one.outcome}{where}')}\n  {media.line(one.said)}\n"
+        yield from (f"  {line}\n" for line in written(one, Path(one.folder)))
         if one.body and not emitted:
             yield "\n" + one.body.rstrip() + "\n\n"
     if not emitted and any(one.body for one in issues):

@@ -128,7 +128,7 @@ def _special_method(failure: Failure, frame: Frame | None) -> str:
     dunder = _DUNDER.search(failure.where)
     if dunder is None or (frame is not None and "/site-packages/" in frame.path):
         return ""
-    owner = "torch.nn.Module" if "/nn/" in dunder["file"] else "torch.Tensor"
+    owner = "torch.nn.Module" if "/nn/" in f"/{dunder['file']}" else "torch.Tensor"
     return f"{owner}.{dunder['name']}"
 
 

@@ -299,6 +299,7 @@ class Emitted:
         switch: how compat is switched on; empty: for the whole process.
         needle: what the failure must name; empty: nothing.
         paddle: the version that it was seen with.
+        covers: keys of other gaps that have the same cause.
     """
 
     id: str
@@ -311,6 +312,7 @@ class Emitted:
     switch: str = ""
     needle: str = ""
     paddle: str = ""
+    covers: tuple[Key, ...] = ()
 
     @classmethod
     def from_json(cls, fields: Fields) -> Emitted:
@@ -330,6 +332,7 @@ class Emitted:
             switch=fields.text("switch", ""),
             needle=fields.text("needle", ""),
             paddle=fields.text("paddle", ""),
+            covers=tuple(_key(one) for one in fields.parts("covers", ())),
         )
 
     def to_json(self) -> Json:
@@ -339,11 +342,11 @@ class Emitted:
 
 def emitted(root: Path) -> dict[Key, Path]:
     """Reproductions that were emitted before: their folder by the key of their gap."""
-    folders = {}
+    folders: dict[Key, Path] = {}
     for record in sorted(root.glob(f"*/{RECORD}")):
         try:
             fields = Fields.of(json.loads(record.read_text(encoding="utf-8")), str(record))
-            folders[_key(fields)] = record.parent
+            folders |= dict.fromkeys((_key(fields), *map(_key, fields.parts("covers", ()))), record.parent)
         except (OSError, ValueError, StateError):
             continue
     return folders

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from migrate_lens import media
 from migrate_lens.model.audit import AuditGap, AuditReport, Basis, LibraryAudit
 from migrate_lens.model.report import Runtime
 from migrate_lens.model.target import TARGET
-from migrate_lens.reports.wording import clean, count, sites
+from migrate_lens.reports.wording import count, sites
 
 SHOWN = 25
 FILES_SHOWN = 8
@@ -30,7 +31,7 @@ def headline(report: AuditReport) -> str:
     torch_version, _ = report.torch
     target_version, commit = report.target
     target = f"{TARGET.title} {target_version} ({commit[:COMMIT] or 'no commit'})"
-    return f"{Runtime.TORCH} {torch_version} against {target}"
+    return media.line(f"{Runtime.TORCH} {torch_version} against {target}")
 
 
 def size(library: LibraryAudit) -> str:
@@ -68,7 +69,7 @@ def plan(library: LibraryAudit) -> list[tuple[str, str]]:
     rows += [(f"change, {layer}", files(paths)) for layer, paths in made.changed]
     if made.gpu_only:
         rows.append(("only on a GPU", some(made.gpu_only)))
-    return [(heading, clean(text)) for heading, text in rows]
+    return [(heading, media.line(text)) for heading, text in rows]
 
 
 def files(paths: Sequence[str]) -> str:
@@ -87,7 +88,7 @@ def gap_head(audited: AuditGap) -> str:
     """A gap's identity in one line."""
     gap = audited.gap
     optional = ", optional everywhere" if audited.guarded else ""
-    return f"{clean(gap.id)}  [{gap.layer}, {gap.category}, {gap.decision}] {REACHES[audited.reach]}{optional}"
+    return f"{media.line(gap.id)}  [{gap.layer}, {gap.category}, {gap.decision}] {REACHES[audited.reach]}{optional}"
 
 
 def gap_body(audited: AuditGap) -> list[str]:
@@ -95,7 +96,11 @@ def gap_body(audited: AuditGap) -> list[str]:
     gap = audited.gap
     basis = "both frameworks were asked" if audited.basis is Basis.ASKED else f"rule {gap.rule}"
     where = f"{count(len(gap.sites), 'site')} in {count(len(audited.files), 'file')}: {sites(gap.sites)}"
-    return [where, f"{clean(gap.expected)}; {clean(gap.actual)} ({basis})", *map(clean, gap.evidence[:3])]
+    return [
+        where,
+        f"{media.line(gap.expected)}; {media.line(gap.actual)} ({basis})",
+        *map(media.line, gap.evidence[:3]),
+    ]
 
 
 def summary(report: AuditReport) -> list[tuple[str, ...]]:
@@ -105,4 +110,4 @@ def summary(report: AuditReport) -> list[tuple[str, ...]]:
 
 def _summary(library: LibraryAudit) -> tuple[str, ...]:
     numbers = (library.torch_files, library.uses, len(library.gaps), len(library.skipped))
-    return (library.name, library.plan.kind, library.grade, *map(str, numbers))
+    return (media.line(library.name), media.line(library.plan.kind), library.grade, *map(str, numbers))

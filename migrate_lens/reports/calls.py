@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import PurePath
 
+from migrate_lens import media
 from migrate_lens.model.trace import Event, Op, Trace
 from migrate_lens.model.value import TENSOR, TensorValue, describe, tag
 from migrate_lens.reports.scripted import Json
-from migrate_lens.reports.wording import clean
 from migrate_lens.runs.replay import odd_one
 
 MAX_MESSAGE = 100
@@ -28,26 +28,26 @@ class Numbers:
 
 def where(event: Event) -> str:
     """``model.py:7``."""
-    return f"{PurePath(event.place.path).name}:{event.place.line}"
+    return media.line(f"{PurePath(event.place.path).name}:{event.place.line}")
 
 
 def called(number: int, event: Event) -> str:
     """A call by number, place and source."""
-    return f"call {number} at {where(event)}: {clean(event.place.text)}"
+    return f"call {number} at {where(event)}: {media.line(event.place.text)}"
 
 
 def came(event: Event) -> str:
     """What came of a call."""
     if event.failure is not None:
         message = next(iter(event.failure.message.splitlines()), "")
-        return clean(f"raises {event.failure.type}: {message}")[:MAX_MESSAGE]
-    return clean(describe(event.value))
+        return media.line(f"raises {event.failure.type}: {message}")[:MAX_MESSAGE]
+    return media.line(describe(event.value))
 
 
 def operators(below: Sequence[Op]) -> Iterator[str]:
     """Low-level operators, a line each."""
     for operator in below:
-        yield f"{operator.name} -> {clean(describe(operator.value))}"
+        yield f"{media.line(operator.name)} -> {media.line(describe(operator.value))}"
 
 
 def side_by_side(left: Sequence[Op], right: Sequence[Op]) -> Iterator[str]:

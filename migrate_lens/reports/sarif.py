@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import quote
 
-from migrate_lens import __version__
+from migrate_lens import __version__, media
 from migrate_lens.model.report import Gap, Site, Skipped
-from migrate_lens.reports.wording import clean
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 UNCLASSIFIED = "unclassified"
@@ -75,19 +74,19 @@ def _rule(result: Result) -> Json:
     gap = result.gap
     return {
         "id": result.rule,
-        "shortDescription": {"text": clean(result.rule.replace("_", " "))},
+        "shortDescription": {"text": media.line(result.rule.replace("_", " "))},
         "properties": {"tags": [str(gap.layer), f"category-{gap.category}"]},
     }
 
 
 def _result(result: Result, rule_index: int) -> Json:
     gap, site = result.gap, result.site
-    mark = hashlib.blake2b(f"{gap.id}\0{site.path}".encode(), digest_size=16).hexdigest()
+    mark = hashlib.blake2b(f"{gap.id}\0{site.path}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
     return {
         "ruleId": result.rule,
         "ruleIndex": rule_index,
         "level": result.loudness,
-        "message": {"text": clean(f"{gap.id}: {gap.expected}; {gap.actual}")},
+        "message": {"text": media.message(f"{gap.id}: {gap.expected}; {gap.actual}")},
         "locations": [_location(site)],
         "partialFingerprints": {"gapInFile/v1": mark},
         "properties": {"layer": str(gap.layer), "category": str(gap.category), "decision": str(gap.decision)},
@@ -97,7 +96,7 @@ def _result(result: Result, rule_index: int) -> Json:
 def _notification(skipped: Skipped) -> Json:
     return {
         "level": Loudness.NOTE,
-        "message": {"text": clean(skipped.reason)},
+        "message": {"text": media.message(skipped.reason)},
         "locations": [_location(Site(skipped.path, 1))],
     }
 
@@ -105,7 +104,7 @@ def _notification(skipped: Skipped) -> Json:
 def _location(site: Site) -> Json:
     return {
         "physicalLocation": {
-            "artifactLocation": {"uri": quote(site.path), "uriBaseId": "SRCROOT"},
+            "artifactLocation": {"uri": quote(site.path, errors="surrogateescape"), "uriBaseId": "SRCROOT"},
             "region": {"startLine": max(site.line, 1)},
         }
     }

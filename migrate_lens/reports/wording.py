@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, assert_never
 
+from migrate_lens import media
 from migrate_lens.model.report import (
     Decision,
     Environment,
@@ -45,14 +45,6 @@ LAYERS: Mapping[Layer, str] = {
     Layer.UNCLASSIFIED: "UNCLASSIFIED: no rule claims these; please report them with their evidence",
 }
 
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
-
-
-def clean(text: str) -> str:
-    """One line without control characters: what a program under diagnosis printed must not drive the terminal."""
-    plain = _ANSI.sub("", text).replace("\u2028", " ").replace("\u2029", " ")
-    return " ".join("".join(char if char.isprintable() else " " for char in plain).split())
-
 
 def count(number: int, noun: str) -> str:
     """``1 gap``, ``2 gaps``."""
@@ -72,7 +64,7 @@ def probes(report: Report) -> str:
     if library.probes_from == "imports":
         modules = sum(len(probe.modules) for probe in library.probes if probe.kind is ProbeKind.IMPORTS)
         return f"no program was found: {count(modules, 'public module')} imported instead"
-    names = ", ".join(clean(probe.spec) for probe in library.probes)
+    names = ", ".join(media.line(probe.spec) for probe in library.probes)
     return f"{names} ({ORIGINS[library.probes_from]})"
 
 
@@ -81,7 +73,8 @@ def environment(side: Environment | None) -> str:
     if side is None:
         return "not reached"
     commit = f" ({side.commit[:12]})" if side.commit else ""
-    return f"{side.framework} {side.version}{commit}, Python {side.python}, {side.device}: {side.executable}"
+    said = f"{side.framework} {side.version}{commit}, Python {side.python}, {side.device}: {side.executable}"
+    return media.line(said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +125,8 @@ def _shared_row(alike: list[StageResult]) -> StageRow:
 def _stage_row(stage: StageResult, scoped: Mapping[tuple[Stage, str], str]) -> StageRow:
     """One stage; what the global runtime says as the scoped one does is said once."""
     again = stage.runtime is Runtime.TARGET_GLOBAL and scoped.get((stage.stage, stage.probe)) == stage.detail
-    detail = "" if stage.outcome is Outcome.PASSED or again else clean(stage.detail)
-    return StageRow(stage.runtime, stage.stage, clean(stage.probe), stage.outcome, f"{stage.seconds:.1f}", detail)
+    detail = "" if stage.outcome is Outcome.PASSED or again else media.line(stage.detail)
+    return StageRow(stage.runtime, stage.stage, media.line(stage.probe), stage.outcome, f"{stage.seconds:.1f}", detail)
 
 
 def by_layer(gaps: Iterable[Gap]) -> Iterator[tuple[str, list[Gap]]]:
@@ -149,14 +142,14 @@ def sites(places: tuple[Site, ...]) -> str:
     """The first sites, and how many more there are."""
     if not places:
         return "outside the library's own sources"
-    shown = ", ".join(f"{clean(site.path)}:{site.line}" for site in places[:MAX_SITES])
+    shown = ", ".join(f"{media.line(site.path)}:{site.line}" for site in places[:MAX_SITES])
     left = len(places) - MAX_SITES
     return f"{shown}, +{left} more" if left > 0 else shown
 
 
 def evidence(gap: Gap) -> list[str]:
     """The first lines of evidence, and how many are left for the JSON report."""
-    lines = [clean(line) for line in gap.evidence[:MAX_EVIDENCE]]
+    lines = [media.line(line) for line in gap.evidence[:MAX_EVIDENCE]]
     left = len(gap.evidence) - MAX_EVIDENCE
     if left > 0:
         lines.append(f"+{count(left, 'more line')} in the JSON report")
@@ -169,7 +162,7 @@ def remedies(gap: Gap) -> list[tuple[str, str]]:
     if gap.workaround:
         labelled.append(("patch", _tried(gap.workaround.kind, gap.workaround.verified)))
     if gap.mre:
-        labelled.append(("repro", _tried(clean(gap.mre.path), gap.mre.verified)))
+        labelled.append(("repro", _tried(media.line(gap.mre.path), gap.mre.verified)))
     return labelled
 
 
@@ -193,8 +186,8 @@ def _is_complete(trace: TraceSummary) -> bool:
 
 
 def _trace(trace: TraceSummary) -> str:
-    reached = f"{clean(trace.probe)}: {_reached(trace.reached, trace.torch_calls)}"
-    return f"{reached} ({clean(trace.note)})" if trace.note else reached
+    reached = f"{media.line(trace.probe)}: {_reached(trace.reached, trace.torch_calls)}"
+    return f"{reached} ({media.line(trace.note)})" if trace.note else reached
 
 
 def _reached(reached: int, calls: int) -> str:
@@ -203,7 +196,7 @@ def _reached(reached: int, calls: int) -> str:
 
 def skipped(report: Report) -> list[str]:
     """What could not be read or run, and how many more of them the JSON report has."""
-    lines = [f"{clean(item.path)}: {clean(item.reason)}" for item in report.skipped[:MAX_SKIPPED]]
+    lines = [f"{media.line(item.path)}: {media.line(item.reason)}" for item in report.skipped[:MAX_SKIPPED]]
     left = len(report.skipped) - MAX_SKIPPED
     if left > 0:
         lines.append(f"+{left} more in the JSON report")
@@ -257,7 +250,7 @@ def _not_exercised(report: Report) -> str:
 
 def _short(one: Shortfall) -> str:
     flag = f" ({one.flag} may reach more)" if one.flag else ""
-    return f"{clean(one.probe)}: {clean(one.reason)}{flag}"
+    return f"{media.line(one.probe)}: {media.line(one.reason)}{flag}"
 
 
 def _where_it_failed(report: Report) -> str:

@@ -10,11 +10,9 @@ import subprocess
 from migrate_lens.model.report import Environment
 from migrate_lens.remedies.publish.issue import Facts
 
-_NONE = "none (CPU only)"
-
 
 def facts(torch: Environment, paddle: Environment, machine: str) -> Facts:
-    """Versions of everything that may matter; what is not there is said to be none.
+    """Versions of everything that may matter; empty for what is not there.
 
     Args:
         torch: its side of the diagnosis.
@@ -27,16 +25,16 @@ def facts(torch: Environment, paddle: Environment, machine: str) -> Facts:
         paddle_commit=paddle.commit,
         torch=torch.version,
         python=paddle.python,
-        cuda=_NONE if paddle.device == "cpu" else _cuda(),
-        driver=driver or "none",
+        cuda="" if paddle.device == "cpu" else _cuda(),
+        driver=driver,
         system=_system(machine),
-        compiler=_line(["g++", "--version"]) or "none",
+        compiler=_line(["g++", "--version"]),
     )
 
 
 def _cuda() -> str:
     release = re.search(r"release ([\d.]+)", _output(["nvcc", "--version"]))
-    return release[1] if release else "present, no nvcc on PATH"
+    return release[1] if release else "?"
 
 
 def _system(shown: str) -> str:

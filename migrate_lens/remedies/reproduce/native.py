@@ -1,106 +1,83 @@
-"""A native source and a line in it, or a small library, in; the text of a tiny project out."""
+"""A native source and a line in it, or a library, in; the text of a tiny project out.
+
+What is left out first is what can be seen to be needed by nothing: comments, declarations and files that nothing kept
+refers to. What is needed by nothing after all is found by leaving it out and building what is left (``reduce``).
+"""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from migrate_lens.remedies.publish.issue import render_template
+from migrate_lens.cpp.declarations import Declaration, Declarations, closure
+from migrate_lens.remedies import templates
+from migrate_lens.remedies.publish.sources import without_comments
+from migrate_lens.remedies.reproduce.live import imported, live, words
+from migrate_lens.remedies.reproduce.reduce import fewer_statements
 
-MAIN = "mre.py"
+MAIN, SETUP = "mre.py", "setup.py"
 UNIT = "csrc/mre.cc"
-# Most lines of a whole library that is taken as its own reproduction.
+# Most lines of a library that is taken as its own reproduction, once what it does not need is left out.
 SMALL = 200
 _NATIVE = frozenset((".cc", ".cpp", ".cxx", ".cu", ".h", ".hpp", ".cuh"))
+_COMPILED = (".cc", ".cpp", ".cxx", ".cu")
 _NOT_SOURCES = frozenset(("build", "__pycache__", "issues"))
 _ENTRY = re.compile(r"\bPyInit_\w+|\bPYBIND11_MODULE\b")
-_DIRECTIVE = re.compile(r"^\s*#")
 _INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
+_EXTENSION = re.compile(r"(?:CppExtension|CUDAExtension|Extension)$")
+# What setup() is told about what it builds; all else is about who made it.
+_BUILDS = frozenset(("name", "packages", "package_dir", "py_modules", "ext_modules", "cmdclass", "zip_safe"))
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Files by name; ``mre.py`` builds them and runs them, under torch and under Paddle alike.
+    """Sources by name, and a program that builds them and uses them, under torch and under Paddle alike.
 
     Attributes:
-        files: text by name.
+        sources: text by name; among them ``setup.py``.
+        program: what is done with what was built.
         needle: what the failure must name.
     """
 
-    files: Mapping[str, str]
+    sources: Mapping[str, str]
+    program: str
     needle: str
 
+    @property
+    def files(self) -> dict[str, str]:
+        """All its files."""
+        return {**self.sources, MAIN: templates.render("mre_ext/mre.py.j2", {"lines": self.program.splitlines()})}
 
-def chunks(text: str) -> list[str]:
-    """Top-level declarations of a C++ source, each with the comments and blank lines before it."""
-    declarations: list[str] = []
-    current: list[str] = []
-    depth = 0
-    continued = False
-    for line in text.splitlines(keepends=True):
-        current.append(line)
-        directive = continued or (depth == 0 and bool(_DIRECTIVE.match(line)))
-        continued = directive and line.rstrip().endswith("\\")
-        bare = _bare(line)
-        if not directive:
-            depth += bare.count("{") - bare.count("}")
-        ends = depth <= 0 and bare.rstrip().endswith((";", "}"))
-        if ends or (directive and not continued):
-            declarations.append("".join(current))
-            current, depth = [], max(depth, 0)
-    if current:
-        declarations.append("".join(current))
-    return declarations
+    @property
+    def length(self) -> int:
+        """Lines of all its sources, and of what it does with them."""
+        return sum(text.count("\n") for text in (*self.sources.values(), self.program))
 
 
-def _bare(line: str) -> str:
-    """A line without strings, characters and comments."""
-    line = re.sub(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'', '""', line)
-    return re.sub(r"/\*.*?\*/|//.*", "", line)
+# -- one unit ----------------------------------------------------------------------------------------------------------
 
 
 def cuts(text: str, line: int) -> Iterator[str]:
-    """A unit cut to its includes and what stands at a line, then with more of it, then whole; entry points go."""
-    parts = chunks(text)
-    at = _chunk_at(parts, line)
-    plain = [part for part in parts if part is at or not _ENTRY.search(part)]
+    """A unit cut to its includes and what stands at a line, then with what that needs, then whole; entry points go.
+
+    Args:
+        text: the unit.
+        line: what it is cut to stands there.
+    """
+    unit = Declarations(text)
+    at = unit.at_line(line)
+    plain = [one for one in unit.items if one is at or not _is_entry(one)]
     if at is not None:
-        heads = [part for part in plain if _is_head(part)]
-        words = set(re.findall(r"\w+", at))
-        least = [part for part in plain if part is at or part in heads]
-        needed = [part for part in plain if part is at or part in heads or _declares(part) & words]
-        yield from dict.fromkeys(("".join(least), "".join(needed)))
-    yield "".join(plain)
+        heads = [one for one in plain if one.directive or one.text.startswith(("using", "typedef"))]
+        yield from dict.fromkeys((unit.only([at, *heads]), unit.only(closure([at], plain))))
+    yield unit.only(plain)
 
 
-def _is_head(part: str) -> bool:
-    """Whether a declaration is one that a unit begins with: a directive, ``using``, ``typedef``."""
-    return bool(_DIRECTIVE.match(_first_code(part))) or _is_using(part)
-
-
-def _first_code(part: str) -> str:
-    code = (line for line in part.splitlines() if line.strip() and not line.strip().startswith(("//", "/*", "*")))
-    return next(code, "")
-
-
-def _is_using(part: str) -> bool:
-    return bool(re.match(r"\s*(using|typedef)\b", _first_code(part)))
-
-
-def _chunk_at(parts: list[str], line: int) -> str | None:
-    seen = 0
-    for part in parts:
-        seen += part.count("\n")
-        if line <= seen:
-            return part
-    return None
-
-
-def _declares(part: str) -> set[str]:
-    """Names that a declaration introduces, as far as its first line says."""
-    return set(re.findall(r"(\w+)\s*(?:\(|\{|;|=|:)", _first_code(part)))
+def _is_entry(one: Declaration) -> bool:
+    return _ENTRY.search(one.inside or one.text) is not None
 
 
 def unit_project(unit: str, needle: str, *, own_entry: bool) -> Project:
@@ -114,29 +91,35 @@ def unit_project(unit: str, needle: str, *, own_entry: bool) -> Project:
     text = unit.strip("\n") + "\n"
     if not own_entry:
         head = "" if "#include <Python.h>" in text else "#include <Python.h>\n"
-        text = head + text + "\n" + render_template("mre_ext/entry.cc.j2", {"name": "mre"}, None)
-    files = {
-        "setup.py": render_template("mre_ext/setup.py.j2", {"name": "mre", "sources": [UNIT]}, None),
-        UNIT: text,
-        MAIN: render_template("mre_ext/mre.py.j2", {"lines": ["import mre"]}, None),
-    }
-    return Project(files, needle)
+        text = head + text + "\n" + templates.render("mre_ext/entry.cc.j2", {"name": "mre"})
+    setup = templates.render("mre_ext/setup.py.j2", {"name": "mre", "sources": [UNIT], "packages": []})
+    return Project({SETUP: setup, UNIT: text}, "import mre\n", needle)
 
 
-def library_project(root: Path, probe: Path | None, needle: str, check: str) -> Project | None:
-    """A small library as it is, with its probe and a check of the result; None where it is not small."""
-    files = {
-        path.relative_to(root).as_posix(): path.read_text(encoding="utf-8", errors="replace")
-        for path in sorted(root.rglob("*"))
-        if path != probe and _belongs(path, root)
-    }
-    if "setup.py" not in files or sum(text.count("\n") for text in files.values()) > SMALL:
-        return None
-    lines = [f"import {_package(files)}"] if probe is None else probe.read_text(encoding="utf-8").rstrip().splitlines()
-    if check:
-        lines.append(check)
-    files[MAIN] = render_template("mre_ext/mre.py.j2", {"lines": lines}, None)
-    return Project(files, needle)
+# -- a library ---------------------------------------------------------------------------------------------------------
+
+
+def library_projects(root: Path, probe: Path | None, needle: str, check: str) -> Iterator[Project]:
+    """A library with its probe and a check of the result, the narrowest first; none where it is not small even then."""
+    sources = {name: text for path in sorted(root.rglob("*")) if path != probe for name, text in _source(path, root)}
+    if SETUP not in sources:
+        return
+    program = f"import {_package(sources)}\n" if probe is None else without_comments(MAIN, _read(probe))
+    whole = Project(sources, program + (check and f"{check}\n"), needle)
+    narrow = narrowed(whole)
+    for project in (with_own_setup(narrow), narrow, whole):
+        if project is not None and project.length <= SMALL:
+            yield project
+
+
+def _source(path: Path, root: Path) -> Iterator[tuple[str, str]]:
+    if _belongs(path, root):
+        name = path.relative_to(root).as_posix()
+        yield name, without_comments(name, _read(path))
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
 
 
 def _belongs(path: Path, root: Path) -> bool:
@@ -147,10 +130,102 @@ def _belongs(path: Path, root: Path) -> bool:
     return path.is_file() and (path.suffix == ".py" or path.suffix in _NATIVE)
 
 
-def _package(files: Mapping[str, str]) -> str:
-    return next((name.partition("/")[0] for name in files if name.endswith("/__init__.py")), "mre")
+def _package(sources: Mapping[str, str]) -> str:
+    return next((name.partition("/")[0] for name in sources if name.endswith("/__init__.py")), "mre")
+
+
+def narrowed(project: Project) -> Project:
+    """A project without what its program does not reach: modules, their parts, files and declarations."""
+    program = live(project.program, frozenset())
+    modules = {name for name in imported(program, project.sources) if name != SETUP}
+    said = {name: words(project.sources[name]) for name in modules}
+    kept = {}
+    for name in modules:
+        of_others = words(program).union(*(said[other] for other in modules if other != name))
+        kept[name] = live(project.sources[name], of_others)
+    used = words(program).union(*map(words, kept.values()))
+    native = {name: text for name, text in project.sources.items() if not name.endswith(".py")}
+    sources = {SETUP: _told(project.sources[SETUP]), **dict(sorted(kept.items())), **_reached(native, used)}
+    return replace(project, sources=sources, program=program)
+
+
+def _reached(files: Mapping[str, str], used: frozenset[str]) -> dict[str, str]:
+    """Native files with what the registrations of some names need; all that is registered where none is named."""
+    read = {name: Declarations(text) for name, text in files.items()}
+    items = [one for file in read.values() for one in file.items]
+    registered = [one for one in items if one.inside]
+    named = [one for one in registered if one.quoted & used] or registered
+    kept = closure([*named, *(one for one in items if _is_entry(one) and not one.inside)], items)
+    own = {id(one) for one in kept}
+    left = {name: [one for one in file.items if id(one) in own] for name, file in read.items()}
+    texts = {name: read[name].only(some) for name, some in left.items() if any(not one.directive for one in some)}
+    headers = {name: read[name].only(some) for name, some in left.items() if name not in texts}
+    return {**texts, **{name: text for name, text in headers.items() if _is_included(name, texts)}}
+
+
+def _is_included(name: str, texts: Mapping[str, str]) -> bool:
+    last = name.rpartition("/")[2]
+    return any(header.rpartition("/")[2] == last for text in texts.values() for header in includes(text))
+
+
+def _told(setup: str) -> str:
+    """A setup.py without what it says about its makers."""
+    tree = ast.parse(setup)
+    for call in [node for node in ast.walk(tree) if isinstance(node, ast.Call)]:
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        if name == "setup" and all(keyword.arg for keyword in call.keywords):
+            call.keywords = [keyword for keyword in call.keywords if keyword.arg in _BUILDS]
+    return ast.unparse(tree) + "\n"
+
+
+def with_own_setup(project: Project) -> Project | None:
+    """A project that is built as plainly as can be; None where its setup.py has not one extension with a name."""
+    calls = [node for node in ast.walk(ast.parse(project.sources[SETUP])) if isinstance(node, ast.Call)]
+    names = [name for call in calls if _EXTENSION.search(ast.unparse(call.func)) for name in _names(call)]
+    compiled = [name for name in project.sources if name.endswith(_COMPILED)]
+    if len(names) != 1 or not compiled or any(name.endswith(".cu") for name in compiled):
+        return None
+    packages = sorted(
+        {name.rpartition("/")[0].replace("/", ".") for name in project.sources if name.endswith("/__init__.py")}
+    )
+    values = {"name": names[0], "sources": compiled, "packages": packages}
+    return replace(project, sources={**project.sources, SETUP: templates.render("mre_ext/setup.py.j2", values)})
+
+
+def _names(call: ast.Call) -> Iterator[str]:
+    """The name that an extension is given, where it is written there."""
+    given = [keyword.value for keyword in call.keywords if keyword.arg == "name"] or call.args[:1]
+    yield from (one.value for one in given if isinstance(one, ast.Constant) and isinstance(one.value, str))
 
 
 def includes(text: str) -> list[str]:
     """Headers that a unit names."""
     return [include[1] for include in map(_INCLUDE.match, text.splitlines()) if include]
+
+
+# -- what may be left out ----------------------------------------------------------------------------------------------
+
+
+def fewer_parts(project: Project) -> Iterator[Project]:
+    """Leave a part of the program or of a native file out."""
+    yield from _fewer_declarations(project)
+    if project.program.count("\n") > 1:
+        for program in fewer_statements(project.program):
+            yield replace(project, program=program)
+
+
+def _fewer_declarations(project: Project) -> Iterator[Project]:
+    """Leave a declaration or a directive of a native file out, the last ones first."""
+    for name, text in project.sources.items():
+        if not name.endswith(".py"):
+            file = Declarations(text)
+            for one in reversed(file.items):
+                if one.removable and not _ENTRY.search(one.text):
+                    rest = file.only([other for other in file.items if other is not one])
+                    yield replace(project, sources=_without_lost_headers({**project.sources, name: rest}))
+
+
+def _without_lost_headers(sources: Mapping[str, str]) -> dict[str, str]:
+    """Sources without the headers that none of them includes any more."""
+    units = {name: text for name, text in sources.items() if name.endswith((".py", *_COMPILED))}
+    return {name: text for name, text in sources.items() if name in units or _is_included(name, sources)}

@@ -1,11 +1,13 @@
 """A gap of a library with native code in; a tiny project that builds and passes under torch and fails under Paddle out.
 
 Compiling is slow, so few candidates are tried, the smallest first: the unit cut to its includes and the declaration at
-fault, then with what that needs, then whole; then the library itself where it is small. Paddle is asked first.
+fault, then with what that needs, then whole; then the library itself, narrowed to what its program reaches. What fails
+as it should is cut down further as long as the time for it lasts. Paddle is asked first.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,7 +15,7 @@ from pathlib import Path
 
 from migrate_lens.model.report import Gap, Layer, Stage, Symptom
 from migrate_lens.model.trace import Ending
-from migrate_lens.model.value import Encoded
+from migrate_lens.model.value import DICT, DictValue, Encoded, tag
 from migrate_lens.programs.literals import Unwritable, literal
 from migrate_lens.remedies.publish.verify import (
     TIMES,
@@ -23,7 +25,8 @@ from migrate_lens.remedies.publish.verify import (
     runs_under_torch,
 )
 from migrate_lens.remedies.reproduce.expect import checks
-from migrate_lens.remedies.reproduce.native import MAIN, Project, cuts, library_project, unit_project
+from migrate_lens.remedies.reproduce.native import MAIN, Project, cuts, fewer_parts, library_projects, unit_project
+from migrate_lens.remedies.reproduce.reduce import Budget, reduce
 
 NATIVE_LAYERS = frozenset((Layer.CPP_API, Layer.OP_REGISTRY, Layer.BUILD))
 _SOURCES = (".cc", ".cpp", ".cxx")
@@ -32,6 +35,7 @@ _RAISED = re.compile(r"(\w+(?:Error|Exception))\b")
 _EVERYWHERE = frozenset(
     ("char", "const", "int", "long", "unsigned", "short", "bool", "float", "double", "void", "signed")
 )
+_BUDGET = (16, 60.0)  # builds on both sides, seconds
 _BEFORE_A_RUN = (Stage.BUILD, Stage.IMPORT)
 
 
@@ -56,12 +60,8 @@ def projects(gap: Gap, root: Path, probe: Path | None, ending: Ending | None) ->
     needle = "|".join((needle_of(gap), *_headers_behind(gap, root)))
     if gap.stage in _BEFORE_A_RUN:
         yield from _units(gap, root, needle)
-        check = ""
-    else:
-        check = _check(ending.value) if ending is not None and ending.has_value else ""
-    whole = library_project(root, probe, "" if check else _whole_needle(gap, needle), check)
-    if whole is not None:
-        yield whole
+    for check in checks_of(gap, ending) if gap.stage not in _BEFORE_A_RUN else ("",):
+        yield from library_projects(root, probe, "" if check else _whole_needle(gap, needle), check)
 
 
 def _headers_behind(gap: Gap, root: Path) -> list[str]:
@@ -129,8 +129,23 @@ def _places(gap: Gap, root: Path, needle: str) -> list[tuple[Path, int]]:
     return sites
 
 
-def _check(result: Encoded) -> str:
-    """An assertion on the outcome of the probe."""
+def checks_of(gap: Gap, ending: Ending | None) -> list[str]:
+    """Assertions on the outcome of the probe: on the part of it that the gap speaks of, then on all of it."""
+    if ending is None or not ending.has_value:
+        return [""]
+    made = [*_of_parts(gap, ending.value), _of_all(ending.value)]
+    return [check for check in dict.fromkeys(made) if check] or [""]
+
+
+def _of_parts(gap: Gap, result: Encoded) -> Iterator[str]:
+    """An assertion on each plain value in a dictionary that is what the gap expects."""
+    for key, value in DictValue._make(result).pairs if tag(result) == DICT else ():
+        with contextlib.suppress(Unwritable):
+            if not _has_tensors(value) and literal(value) in gap.expected:
+                yield f"assert result[{literal(key)}] == {literal(value)}, result[{literal(key)}]"
+
+
+def _of_all(result: Encoded) -> str:
     try:
         return _first(result) if _has_tensors(result) else f"assert result == {literal(result)}, result"
     except Unwritable:
@@ -143,6 +158,26 @@ def _first(result: Encoded) -> str:
 
 def _has_tensors(value: Encoded) -> bool:
     return "('T'," in repr(value)
+
+
+def narrower(project: Project, torch: Path, paddle: Path) -> Project:
+    """A project that was verified, with as little as still fails in the same way, in the time that there is."""
+    failure = next(runs_under_paddle(project.files, MAIN, paddle)).failure
+    tried: list[Project] = []
+
+    def untried(one: Project) -> Iterator[Project]:
+        for smaller in fewer_parts(one):
+            if smaller not in tried:
+                tried.append(smaller)
+                yield smaller
+
+    def same(smaller: Project) -> bool:
+        theirs = next(runs_under_paddle(smaller.files, MAIN, paddle))
+        if theirs.failure != failure or not named(smaller, theirs):
+            return False
+        return next(runs_under_torch(smaller.files, MAIN, torch)).passed
+
+    return reduce(project, (untried,), same, Budget(*_BUDGET))
 
 
 def verified(project: Project, torch: Path, paddle: Path) -> Native | None:

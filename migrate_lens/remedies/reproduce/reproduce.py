@@ -22,6 +22,7 @@ from migrate_lens.programs.literals import Unwritable
 from migrate_lens.programs.synthesis import ProbeRecord, differentiated, drafts, shared, stated
 from migrate_lens.programs.values import items_of
 from migrate_lens.remedies.lab import Lab, Trial
+from migrate_lens.remedies.publish.sources import without_comments
 from migrate_lens.remedies.reproduce import functions
 from migrate_lens.remedies.reproduce.expect import checks
 from migrate_lens.remedies.reproduce.outcomes import How, Sign, shows, sign
@@ -227,7 +228,7 @@ def _stable(lab: Lab, source: str, trial: Trial) -> bool:
 
 def _programs(programs: Sequence[str]) -> Iterator[Attempt]:
     for source in programs:
-        yield partial(_from_program, source=source)
+        yield partial(_from_program, source=without_comments("mre.py", source))
 
 
 def _from_program(gap: Gap, lab: Lab, source: str) -> Reproduced | None:

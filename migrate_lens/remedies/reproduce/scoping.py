@@ -10,7 +10,6 @@ from enum import StrEnum
 from pathlib import Path
 
 from migrate_lens.model.report import Gap
-from migrate_lens.remedies.publish.scrub import scrub
 
 MAIN = "mre.py"
 
@@ -68,7 +67,7 @@ def _at_top(gap: Gap, root: Path) -> bool:
     return False
 
 
-def programs(texts: list[str], private: tuple[str, ...]) -> Iterator[Mapping[str, str]]:
+def programs(texts: list[str]) -> Iterator[Mapping[str, str]]:
     """A diagnosed program as the package in the scope."""
     for text in texts:
-        yield {"pkg.py": scrub(text, private), MAIN: "import pkg\n"}
+        yield {"pkg.py": text, MAIN: "import pkg\n"}

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from migrate_lens.media import Markdown, code, fenced, line, markdown
 from migrate_lens.model.audit import AuditGap, AuditReport, LibraryAudit
 from migrate_lens.reports import PLAIN, View, audited
-from migrate_lens.reports.wording import clean, count
+from migrate_lens.reports.wording import count
 
 
 def render(report: AuditReport, view: View = PLAIN) -> str:
     """One section a library; a table and the maintainers' list where there are several."""
-    lines = ["# Audit", "", audited.headline(report), ""]
+    lines = ["# Audit", "", markdown(audited.headline(report)), ""]
     if len(report.libraries) > 1:
         lines += [*_table(audited.SUMMARY, audited.summary(report)), ""]
         lines += ["## Missing in several libraries", "", *_holding(report), ""]
@@ -27,16 +28,16 @@ def _holding(report: AuditReport) -> Iterator[str]:
 
 
 def _library(library: LibraryAudit) -> Iterator[str]:
-    yield from (f"## {_cell(library.name)}", "", audited.size(library), "")
-    yield from (f"- {name}: {tally}" for name, tally in audited.tallies(library) if tally)
+    yield from (f"## {markdown(library.name)}", "", markdown(audited.size(library)), "")
+    yield from (f"- {name}: {markdown(tally)}" for name, tally in audited.tallies(library) if tally)
     yield from ("", "### Plan", "")
-    yield from (f"- **{heading}**: {_cell(text)}" for heading, text in audited.plan(library))
-    yield from ("", "```sh", *library.plan.validation, "```", "")
+    yield from (f"- **{markdown(heading)}**: {markdown(text)}" for heading, text in audited.plan(library))
+    yield from ("", fenced("\n".join(map(line, library.plan.validation)), "sh"), "")
     if library.gaps:
         yield from ("### Gaps", "", *_gaps(library), "")
     if library.skipped:
         yield from (f"### Skipped ({count(len(library.skipped), 'file')})", "")
-        yield from (f"- {_cell(skipped.path)}: {_cell(skipped.reason)}" for skipped in library.skipped)
+        yield from (f"- {markdown(skipped.path)}: {markdown(skipped.reason)}" for skipped in library.skipped)
         yield ""
 
 
@@ -48,7 +49,7 @@ def _gaps(library: LibraryAudit) -> Iterator[str]:
 def _row(rank: int, audited_gap: AuditGap) -> tuple[str, ...]:
     gap = audited_gap.gap
     first = f"{gap.sites[0].path}:{gap.sites[0].line}"
-    return (str(rank), f"`{gap.id}`", gap.layer, gap.category, gap.decision, str(len(gap.sites)), f"`{first}`")
+    return (str(rank), code(gap.id), gap.layer, gap.category, gap.decision, str(len(gap.sites)), code(first))
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -58,5 +59,5 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str
         yield f"| {' | '.join(map(_cell, row))} |"
 
 
-def _cell(text: str) -> str:
-    return clean(text).replace("|", "\\|")
+def _cell(text: str) -> Markdown:
+    return text if isinstance(text, Markdown) else markdown(text)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from migrate_lens import media
 from migrate_lens.model.audit import AuditReport, LibraryAudit
 from migrate_lens.reports import PLAIN, View, audited
 from migrate_lens.reports.tables import columns
-from migrate_lens.reports.wording import clean, count
+from migrate_lens.reports.wording import count
 
 SKIPPED_SHOWN = 5
 
@@ -24,7 +25,7 @@ def render(report: AuditReport, view: View = PLAIN) -> str:
 
 
 def _library(library: LibraryAudit) -> Iterator[str]:
-    yield f"{clean(library.name)}: {audited.size(library)}"
+    yield f"{media.line(library.name)}: {audited.size(library)}"
     yield from (f"  {name:<9} {tally}" for name, tally in audited.tallies(library) if tally)
     yield ""
     yield from _plan(library)
@@ -37,8 +38,8 @@ def _library(library: LibraryAudit) -> Iterator[str]:
 
 def _plan(library: LibraryAudit) -> Iterator[str]:
     yield "  plan"
-    yield from (f"    {heading}: {text}" for heading, text in audited.plan(library))
-    yield from (f"    {step}" for step in library.plan.validation)
+    yield from (f"    {media.line(heading)}: {media.line(text)}" for heading, text in audited.plan(library))
+    yield from (f"    {media.line(step)}" for step in library.plan.validation)
 
 
 def _gaps(library: LibraryAudit) -> Iterator[str]:
@@ -53,7 +54,7 @@ def _gaps(library: LibraryAudit) -> Iterator[str]:
 
 def _skipped(library: LibraryAudit) -> Iterator[str]:
     for skipped in library.skipped[:SKIPPED_SHOWN]:
-        yield f"  skipped {clean(skipped.path)}: {clean(skipped.reason)}"
+        yield f"  skipped {media.line(skipped.path)}: {media.line(skipped.reason)}"
     left = len(library.skipped) - SKIPPED_SHOWN
     if left > 0:
         yield f"  +{left} more skipped in --format json"
@@ -61,4 +62,6 @@ def _skipped(library: LibraryAudit) -> Iterator[str]:
 
 def _holding(report: AuditReport) -> list[str]:
     shown = report.holding[: audited.HOLDING_SHOWN]
-    return [f"  {len(names):>3}  {clean(api)}: {', '.join(map(clean, names))}" for api, names in shown] or ["  none"]
+    return [f"  {len(names):>3}  {media.line(api)}: {', '.join(map(media.line, names))}" for api, names in shown] or [
+        "  none"
+    ]

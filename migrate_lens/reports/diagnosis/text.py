@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from migrate_lens import media
 from migrate_lens.model.report import Gap, Report, Runtime
 from migrate_lens.model.target import TARGET
 from migrate_lens.reports import PLAIN, View, wording
@@ -24,16 +25,16 @@ def render(report: Report, view: View = PLAIN) -> str:
         _end(report, view),
     ]
     if view.kept:
-        blocks.append([f"All sites and evidence: {view.kept}"])
+        blocks.append([media.line(f"All sites and evidence: {view.kept}")])
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
 def _head(report: Report, width: int) -> list[str]:
     library = report.library
-    lines = labelled("library", f"{wording.clean(library.name)} in {library.script or library.root}", width)
+    lines = labelled("library", media.line(f"{library.name} in {library.script or library.root}"), width)
     if library.build:
         sources = wording.count(len(library.native_sources), "native source")
-        lines += labelled("build", f"{library.build.kind}, {library.build.file.name}, {sources}", width)
+        lines += labelled("build", media.line(f"{library.build.kind}, {library.build.file.name}, {sources}"), width)
     lines += labelled("probes", wording.probes(report), width)
     lines += labelled(Runtime.TORCH, wording.environment(report.torch), width)
     lines += labelled(TARGET.name, wording.environment(report.target), width)
@@ -58,7 +59,7 @@ def _first(report: Report, width: int) -> list[str]:
     if first is None:
         return []
     cells = (first.torch_path, first.target_path, first.observed, first.conclusion)
-    rows = [wording.FIRST_HEADER, tuple(wording.clean(cell) for cell in cells)]
+    rows = [wording.FIRST_HEADER, tuple(media.line(cell) for cell in cells)]
     return ["First divergence", *table(rows, width, separator=" | ")]
 
 
@@ -72,11 +73,11 @@ def _gaps(report: Report, width: int) -> Iterator[list[str]]:
 
 def _gap(gap: Gap, width: int) -> list[str]:
     decision = f"{gap.decision} (rule {gap.rule})" if gap.rule else f"{gap.decision}"
-    lines = wrap(gap.id, width, "  ", "    ")
+    lines = wrap(media.line(gap.id), width, "  ", "    ")
     lines += labelled("symptom", f"{gap.symptom}, category {gap.category}, stage {gap.stage}", width, INDENT)
     lines += labelled("at", wording.sites(gap.sites), width, INDENT)
-    lines += labelled("expected", wording.clean(gap.expected), width, INDENT)
-    lines += labelled("actual", wording.clean(gap.actual), width, INDENT)
+    lines += labelled("expected", media.line(gap.expected), width, INDENT)
+    lines += labelled("actual", media.line(gap.actual), width, INDENT)
     lines += labelled("decision", decision, width, INDENT)
     under_values = INDENT + " " * LABEL
     for reason in wording.evidence(gap):
@@ -93,9 +94,9 @@ def _rest(report: Report, width: int) -> list[str]:
     for skipped in wording.skipped(report):
         lines += labelled("skipped", skipped, width)
     for note in report.notes:
-        lines += labelled("note", wording.clean(note), width)
+        lines += labelled("note", media.line(note), width)
     if scope := wording.scope_line(report):
-        lines += labelled("scope", scope, width)
+        lines += labelled("scope", media.line(scope), width)
     return lines
 
 
@@ -106,5 +107,5 @@ def _end(report: Report, view: View) -> list[str]:
     if steps:
         lines += ["", "What to do next"]
     for reason, command in steps:
-        lines += [*wrap(f"{reason}:", width, "  ", "  "), f"    {command}"]
+        lines += [*wrap(f"{reason}:", width, "  ", "  "), f"    {media.line(command)}"]
     return lines

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from migrate_lens import media
 from migrate_lens.compare.comparison import Comparison
 from migrate_lens.compare.divergences import Divergence
 from migrate_lens.model.trace import Event, Trace
 from migrate_lens.reports import PLAIN, View
 from migrate_lens.reports.calls import Numbers, called, came, side_by_side, where
-from migrate_lens.reports.wording import clean, count
+from migrate_lens.reports.wording import count
 
 MOST_DIVERGENCES = 20
 MOST_ONE_SIDED = 5
@@ -49,9 +50,9 @@ def _divergences(comparison: Comparison, ours: Numbers, theirs: Numbers) -> Iter
     for index, divergence in enumerate(ordered[:MOST_DIVERGENCES]):
         yield ""
         yield f"{_rank(index, divergence)}{_what(divergence, ours, theirs)}"
-        yield f"  {clean(divergence.got.place.text)}"
-        yield f"  A {clean(divergence.expected)}"
-        yield f"  B {clean(divergence.actual)}"
+        yield f"  {media.line(divergence.got.place.text)}"
+        yield f"  A {media.line(divergence.expected)}"
+        yield f"  B {media.line(divergence.actual)}"
         yield from (f"  {line}" for line in side_by_side(divergence.want.ops, divergence.got.ops))
     left_out = len(ordered) - MOST_DIVERGENCES
     if left_out > 0:
@@ -68,7 +69,7 @@ def _what(divergence: Divergence, ours: Numbers, theirs: Numbers) -> str:
     want, got = divergence.want, divergence.got
     left, right = ours.of(want), theirs.of(got)
     numbers = str(left) if left == right else f"{left}|{right}"
-    return f"{divergence.symptom} in {want.api or got.api}, call {numbers} at {where(got)}"
+    return f"{divergence.symptom} in {media.line(want.api or got.api)}, call {numbers} at {where(got)}"
 
 
 def _one_sided(name: str, events: Sequence[Event]) -> Iterator[str]:
@@ -78,22 +79,22 @@ def _one_sided(name: str, events: Sequence[Event]) -> Iterator[str]:
     yield ""
     yield f"only {name}: {count(len(events), 'call')}"
     for event in events[:MOST_ONE_SIDED]:
-        yield f"  {where(event)} {event.api or clean(event.place.text)} -> {came(event)}"
+        yield f"  {where(event)} {media.line(event.api or event.place.text)} -> {came(event)}"
 
 
 def _fault(comparison: Comparison, ours: Numbers) -> Iterator[str]:
     fault = comparison.backward_at_fault
     if fault is not None:
         yield ""
-        yield f"The backward of {fault.api} makes it: {called(ours.of(fault), fault)}"
+        yield f"The backward of {media.line(fault.api)} makes it: {called(ours.of(fault), fault)}"
 
 
 def _outcome(comparison: Comparison) -> Iterator[str]:
     outcome = comparison.outcome
     if outcome is not None:
         yield ""
-        yield f"outcome: A {clean(outcome.expected)}"
-        yield f"         B {clean(outcome.actual)}"
+        yield f"outcome: A {media.line(outcome.expected)}"
+        yield f"         B {media.line(outcome.actual)}"
 
 
 def _verdict(comparison: Comparison) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from migrate_lens import media
 from migrate_lens.doctor.examine import Health, Mark, Score, Side
 from migrate_lens.reports import PLAIN, View
 from migrate_lens.reports.tables import columns
-from migrate_lens.reports.wording import clean, environment
+from migrate_lens.reports.wording import environment
 from migrate_lens.runs.tracer import Capability
 
 LABEL = 13
@@ -32,8 +33,8 @@ def _side(side: Side) -> Iterator[str]:
     if side.environment is not None:
         yield _labelled(side.runtime, environment(side.environment))
     else:
-        yield _labelled(side.runtime, clean(side.problem))
-        yield _labelled("", f"try: {clean(side.remedy)}")
+        yield _labelled(side.runtime, media.line(side.problem))
+        yield _labelled("", f"try: {media.line(side.remedy)}")
 
 
 def scorecard(health: Health) -> list[tuple[str, ...]]:
@@ -58,4 +59,4 @@ def _failures(side: Side) -> Iterator[str]:
     """Checks that failed although something else is claimed."""
     for tried in side.tried:
         if not tried.honest and tried.failure:
-            yield f"{side.runtime}: {tried.cell.name}: {clean(tried.failure)}"
+            yield f"{side.runtime}: {tried.cell.name}: {media.line(tried.failure)}"

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from migrate_lens import media
 from migrate_lens.reports import PLAIN, View
 from migrate_lens.reports.calls import called, side_by_side
-from migrate_lens.reports.wording import clean
 from migrate_lens.runs.replay import Judged, Verdict
 
 _ONE: Final = {
@@ -42,10 +42,10 @@ def render(judged: Sequence[Judged], view: View = PLAIN) -> str:
 def _call(call: Judged) -> Iterator[str]:
     yield f"{called(call.number, call.event)}: {_ONE[call.verdict]}"
     if call.cannot:
-        yield f"  {clean(call.cannot)}"
+        yield f"  {media.line(call.cannot)}"
     for runtime, differs in call.differs:
-        yield f"  recorded {clean(differs.expected)}"
-        yield f"  {runtime} {clean(differs.actual)}"
+        yield f"  recorded {media.line(differs.expected)}"
+        yield f"  {runtime} {media.line(differs.actual)}"
     if len(call.sides) > 1:
         (_, ours), (_, theirs) = call.sides
         yield from (f"  {line}" for line in side_by_side(ours.ops, theirs.ops))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from migrate_lens import media
 from migrate_lens.compare.outcome import ending_said
 from migrate_lens.model.trace import Died, Event, Trace
 from migrate_lens.model.value import TENSOR, Encoded, TensorValue, describe, tag
 from migrate_lens.reports import PLAIN, View
 from migrate_lens.reports.calls import came, operators, where
-from migrate_lens.reports.wording import clean, count
+from migrate_lens.reports.wording import count
 from migrate_lens.runs.limits import limits
 from migrate_lens.runs.request import Recorded
 from migrate_lens.runs.tracer import Validation
@@ -24,10 +25,10 @@ def render(recorded: Recorded, view: View = PLAIN) -> str:
     """What a trace is of, its calls, how its program ended, what it does not hold, and whether it can be believed."""
     trace = recorded.trace
     lines = [_headline(trace, view.kept), ""]
-    lines += [*_calls(trace), "", f"outcome: {clean(ending_said(trace.ending))}"]
+    lines += [*_calls(trace), "", f"outcome: {media.line(ending_said(trace.ending))}"]
     if isinstance(trace.ending, Died) and trace.in_flight is not None:
-        lines.append(f"in flight: {clean(trace.in_flight.text)}")
-    lines += [f"{limit.code}: {limit.said}\n  try: {limit.remedy}" for limit in limits(trace)]
+        lines.append(f"in flight: {media.line(trace.in_flight.text)}")
+    lines += [f"{limit.code}: {media.line(limit.said)}\n  try: {media.line(limit.remedy)}" for limit in limits(trace)]
     if recorded.validation is not None:
         lines += _validation(recorded.validation)
     return "\n".join(lines) + "\n"
@@ -36,14 +37,14 @@ def render(recorded: Recorded, view: View = PLAIN) -> str:
 def _headline(trace: Trace, kept: str) -> str:
     about = trace.about
     side = f"{about.framework or '?'} {about.version or ''} ({about.runtime or '?'})"
-    line = f"{clean(about.spec or '')} under {side}: {count(len(trace.events), 'call')}"
+    line = f"{media.line(about.spec or '')} under {side}: {count(len(trace.events), 'call')}"
     return f"{line}, kept in {kept}" if kept else line
 
 
 def _validation(validation: Validation) -> Iterator[str]:
     yield f"trace: {validation.standing}"
     for check in validation.checks:
-        yield f"  {check.name}: {check.standing}: {clean(check.said)}"
+        yield f"  {check.name}: {check.standing}: {media.line(check.said)}"
 
 
 # -- calls, with loops folded ------------------------------------------------------------------------------------------
@@ -108,7 +109,7 @@ def _call(trace: Trace, position: int, width: int) -> Iterator[str]:
     """A call, and below it its operators and the gradients that reached its result."""
     event = trace.events[position]
     healed = f" [{event.healed}]" if event.healed else ""
-    name = event.api or clean(event.place.text)
+    name = media.line(event.api or event.place.text)
     yield f"{position + 1:>5} {where(event):<{width}}  {name} -> {came(event)}{healed}"
     indent = " " * (width + 8)
     for line in (*operators(event.ops), *_gradients(trace.gradients.get(event.key, {}))):
@@ -119,4 +120,4 @@ def _gradients(reached: Mapping[int, Encoded]) -> Iterator[str]:
     """The gradients that reached the tensors of a result, a line each."""
     for index, gradient in sorted(reached.items()):
         of_which = f" of {index}" if index else ""
-        yield f"gradient{of_which}: {clean(describe(gradient))}"
+        yield f"gradient{of_which}: {media.line(describe(gradient))}"

@@ -10,6 +10,7 @@ import sys
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Any
 
 from migrate_lens.model.value import (
@@ -123,12 +124,14 @@ class Healer(Recorder):
         return super().concerns(values) or any(self._factory.is_stand_in(v) for v in values)
 
     def invoke(self, call: Call) -> Any:
+        if get_ident() in self._looking:
+            return call.func(*call.args, **call.kwargs)
         call.visit = self.visits[call.node]
         if self._policy.everything and (call.node in self._skipped or self._stands_in(call)):
             return self._answer(call)
         want = self._want(*call.place)
         if isinstance(want, Called):
-            self._prepare(call, want)
+            self._unseen(self._prepare, call, want)
         return super().invoke(call)
 
     def _stands_in(self, call: Call) -> bool:
@@ -215,7 +218,7 @@ class Healer(Recorder):
     def _make_equal(self, tensor: Any, value: Encoded, reference: tuple[int, int]) -> bool:
         """Give a tensor torch's values to the last bit, so that noise does not add up; whether it has them."""
         mine = self.backend.encode_tensor(tensor)
-        if tag(mine) == tag(value) == TENSOR and TensorValue._make(mine).data != TensorValue._make(value).data:
+        if tag(mine) == tag(value) == TENSOR and not _is_same(TensorValue._make(mine), TensorValue._make(value)):
             self._fill(tensor, value)
             if difference(value, self.backend.encode_tensor(tensor)) is not None:
                 return False  # a strided view, or another shape: it cannot be made equal
@@ -458,7 +461,7 @@ class Healer(Recorder):
             self.note_read(number, api, encoded)
             return self._target.as_key(value) if self._policy.hashable else value
         flags = Flags()
-        if self._consequence(want):
+        if self._consequence(want) or not self._base_made_equal(want, base):
             flags.other_inputs = True
         self.note_read(number, api, encoded, flags=flags.letters(), healed="differs")
         written = flags.other_inputs and isinstance(value, self.backend.tensor)
@@ -466,6 +469,19 @@ class Healer(Recorder):
             return value  # torch's run wrote this very tensor, so whoever else holds the target's sees it too
         value = self._target.as_key(value) if self._policy.hashable else value
         return self._factory.rebuild(want.value, value, has=True)
+
+    def _base_made_equal(self, want: Called, base: Any) -> bool:
+        """Whether the tensor that something was read of held what torch's does; it does afterwards, if it can."""
+        if not isinstance(base, self.backend.tensor):
+            return True
+        values = [self._reference_trace.values.get(reference) for reference in references(want.inputs)]
+        if len(values) != 1 or values[0] is None or self._is_apart([base]):
+            return True
+        differs = difference(values[0], self.backend.encode_tensor(base))
+        if differs is None or not differs.hard:
+            return True
+        self._fill(base, values[0])
+        return False
 
     def _handed(self, want: Called, number: int, value: Any) -> Any:
         """Torch's answer for what is read from an object that stands in: this says nothing about the target."""
@@ -512,6 +528,11 @@ def _differs(want: Called, result: Returned) -> bool:
         return True
     theirs = dict(want.written)
     return any(i in theirs and difference(theirs[i], value) for i, value in result.written)
+
+
+def _is_same(mine: TensorValue, theirs: TensorValue) -> bool:
+    """Whether two tensors hold the same to the last bit."""
+    return (mine.dtype, tuple(mine.shape), mine.data) == (theirs.dtype, tuple(theirs.shape), theirs.data)
 
 
 def _shares_less(want: Flags, got: Flags) -> bool:

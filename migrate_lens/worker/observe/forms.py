@@ -32,6 +32,10 @@ _UNARY = frozenset(("neg", "invert", "pos"))
 _BUILTIN = types.BuiltinFunctionType
 # Builtins that look at the frame that calls them.
 _FRAMED = frozenset((eval, exec, locals, globals, vars, dir, __import__, sys._getframe))
+# How Python asks an object, as often as a framework happens to: what comes of it is judged where the program uses it.
+_PROTOCOL = frozenset(
+    ("__getattr__", "__getattribute__", "__setattr__", "__delattr__", "__dir__", "__hash__", "__eq__", "__repr__")
+)
 
 
 Seen = functools.partial  # what a program is about to call: looked up and not yet called
@@ -174,7 +178,7 @@ def _method(recorder: Recorder) -> Helper:
                     raise
                 return _absent_call(recorder, number, base, attribute, error)
             kind = origin(func)
-            if kind == USER or (type(func) is _BUILTIN and func in _FRAMED):
+            if kind == USER or _is_left_alone(base, attribute, func):
                 visits[number] += 1
                 return func
             if "." in attribute and isinstance(owner_of(func), _VALUES):
@@ -188,6 +192,11 @@ def _method(recorder: Recorder) -> Helper:
             raise
 
     return method
+
+
+def _is_left_alone(base: Any, attribute: str, func: Any) -> bool:
+    """Whether a method looks at the frame that calls it, or is how Python asks an object."""
+    return (type(func) is _BUILTIN and func in _FRAMED) or (type(base) is super and attribute in _PROTOCOL)
 
 
 def _absent_call(recorder: Recorder, number: int, base: Any, attribute: str, error: Exception) -> Any:

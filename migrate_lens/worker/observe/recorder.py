@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
+from threading import get_ident
 from types import MethodType
 from typing import Any
 
@@ -31,6 +32,7 @@ from migrate_lens.worker.observe.failures import Failure, failure_of, lacking
 from migrate_lens.worker.observe.frames import hide
 from migrate_lens.worker.observe.naming import CONTAINER, FRAMEWORK, OTHER, USER, Naming, exported
 from migrate_lens.worker.observe.nodes import Node
+from migrate_lens.worker.observe.uncounted import Uncounted
 
 _TABLE_LIMIT = 200_000
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_forward_post_hooks", "_backward_hooks")
@@ -61,10 +63,12 @@ class Recorder(Naming):
         self.kernel_log = -1
         self.caller: Callable[[Call], Any] | None = None
         self.visits: list[int] = [0]
+        self._looking: set[int] = set()
         self._serial = 0
         self._traits: dict[str, Traits] = {}
         self._moved = False
         self._known: dict[int, tuple[weakref.ref[Any], int, int]] = {}
+        self._uncounted = Uncounted(backend.version, backend.contents)
         self._layers: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._layer_count = 0
 
@@ -95,7 +99,7 @@ class Recorder(Naming):
         return self.backend.encode(value)
 
     def _reference(self, value: Any) -> Encoded:
-        version = self.backend.version(value)
+        version = self._uncounted.version(value)
         known = self._known.get(id(value))
         if known is None or known[0]() is not value:
             serial = self._next()
@@ -117,7 +121,7 @@ class Recorder(Naming):
         """Serials and versions of the tensors in a result, in the order in which ``encode`` meets them."""
         pairs: list[tuple[int, int]] = []
         for tensor in self.inner(out):
-            version = self.backend.version(tensor)
+            version = self._uncounted.version(tensor)
             known = self._known.get(id(tensor))
             if known is None or known[0]() is not tensor:
                 serial = self._next()
@@ -154,8 +158,13 @@ class Recorder(Naming):
     # -- recording -----------------------------------------------------------------------------------------------
 
     def invoke(self, call: Call) -> Any:
-        """Make a call that concerns the framework and record it; what it raises is recorded and raised on."""
-        self._look_at(call)
+        """Make a call that concerns the framework and record it; what it raises is recorded and raised on.
+
+        A method of the program's that runs since the recorder looks at one of its objects is no part of the program.
+        """
+        if get_ident() in self._looking:
+            return call.func(*call.args, **call.kwargs)
+        self._unseen(self._look_at, call)
         journal = self.journal
         journal.enter(call.node)
         if self.kernel_log >= 0:
@@ -168,10 +177,23 @@ class Recorder(Naming):
                 self._watch(call, out)
         except Exception as error:  # noqa: BLE001 - the worker's edge: whatever the program's call raises is a result
             self._mark(0, 0, "")
-            return self.raised(call, error)
+            return self._unseen(self.raised, call, error)
         journal.enter(0)
         if self.kernel_log >= 0:
             self._mark(0, 0, "")
+        return self._unseen(self._look_after, call, out)
+
+    def _unseen(self, look: Callable[..., Any], *args: Any) -> Any:
+        """Look at the program's objects; what that runs of the program is not recorded."""
+        thread = get_ident()
+        self._looking.add(thread)
+        try:
+            return look(*args)
+        finally:
+            self._looking.discard(thread)
+
+    def _look_after(self, call: Call, out: Any) -> Any:
+        """Find out what a call did that returned, and record it; what the program gets."""
         if call.making:
             return self._made(call)
         flags = self._flags(call, out)
@@ -221,7 +243,7 @@ class Recorder(Naming):
     def _state_behind(self, layer: Any) -> list[Any] | None:
         """Where the tensors of a layer are and how often they were written; None for what is no layer."""
         backend = self.backend
-        if not isinstance(layer, backend.module) or not hasattr(layer, "_parameters"):
+        if not isinstance(layer, backend.module) or "_parameters" not in vars(layer):
             return None  # without that, it is called to make the layer
         return [(id(t), backend.extent(t), backend.version(t)) for t in backend.held(layer)]
 
@@ -312,7 +334,7 @@ class Recorder(Naming):
 
     def _note_state(self, call: Call, layer: Any) -> None:
         """Write a layer's state if something that was not recorded (an optimizer's step) changed it."""
-        known, version = self._known, self.backend.version
+        known, version = self._known, self._uncounted.version
         for tensor in self.backend.held(layer):
             seen = known.get(id(tensor))
             if seen is None or seen[2] != version(tensor) or seen[0]() is not tensor:
@@ -354,6 +376,7 @@ class Recorder(Naming):
             self._moved = False
             layer = flags.made_layer or flags.changed_layer
             serials = self.adopt(list(self.backend.held(out)) if layer else out)
+            self._watch_unseen(call, flags, out)
         if self._moved:
             flags.moved = True
         letters = flags.letters()
@@ -364,12 +387,22 @@ class Recorder(Naming):
         )
         return out
 
+    def _watch_unseen(self, call: Call, flags: Flags, out: Any) -> None:
+        """Watch what is written uncounted from now on: running statistics, and memory that an array shares."""
+        if flags.made_layer:
+            self._uncounted.watch(t for t in self.backend.held(out) if not self.backend.differentiable(t))
+        elif flags.shares_memory:
+            if isinstance(out, np.ndarray):
+                self._uncounted.watch(call.operands)
+            elif any(isinstance(value, np.ndarray) for value in call.given):
+                self._uncounted.watch(self.inner(out))
+
     def _settle(self, call: Call, changed: list[tuple[int, Encoded]]) -> None:
         """Write what the arguments that were written hold now, as values of later versions."""
         for index, encoded in changed:
             operand = call.operands[index]
             known = self._known.get(id(operand))
-            if known is not None and known[2] == self.backend.version(operand):
+            if known is not None and known[2] == self._uncounted.version(operand):
                 del self._known[id(operand)]  # a write that was not counted: what it holds now is another value
             (serial, version), *_ = self.adopt([operand])
             self.journal.write(frames.Value("value", serial, version, encoded))
@@ -468,8 +501,10 @@ class Recorder(Naming):
         """Record an attribute that was read, and of which tensor if that one is known."""
         self._moved = False
         serials = self.adopt(value) if self.inputs else []
+        if serials and api.endswith(".data") and isinstance(base, self.backend.tensor):
+            self._uncounted.watch((base, *self.inner(value)))
         known = self._known.get(id(base))
-        inputs = [(REFERENCE, *known[1:])] if known is not None and known[0]() is base else []
+        inputs = [self._reference(base)] if known is not None and known[0]() is base else []
         flags = Flags()
         if self._moved:
             flags.moved = True

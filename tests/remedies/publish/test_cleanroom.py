@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from processes import PATIENCE, alive, gone, wait_for
 
-from migrate_lens.commands.issue import _log
+from migrate_lens.commands.issue import log
 from migrate_lens.remedies.publish import cleanroom
 from migrate_lens.remedies.publish.cleanroom import CleanRoom
 from migrate_lens.remedies.publish.verify import TIMES
@@ -73,8 +73,8 @@ def test_a_fork_is_what_a_fresh_interpreter_is(room: CleanRoom) -> None:
     verdict = room.verify({"mre.py": source, "helper.py": "x = 1\n"}, "mre.py")
     for side in (verdict.torch, verdict.paddle):
         assert [run.failure for run in side] == ["KeyError"] * TIMES
-        assert f"{TIMES - 1} more runs, each the same" in _log(side)
-        assert "pristine" not in _log(side)
+        assert f"{TIMES - 1} more runs, each the same" in log(side)
+        assert "pristine" not in log(side)
 
 
 @pytest.mark.parametrize(
@@ -161,5 +161,5 @@ def test_both_real_frameworks() -> None:
     with CleanRoom(PYTHON, PYTHON) as room:
         verdict = room.verify({"mre.py": source}, "mre.py")
         assert verdict.holds("AssertionError"), verdict
-        assert f"{TIMES - 1} more runs, each the same" in _log(verdict.paddle)
+        assert f"{TIMES - 1} more runs, each the same" in log(verdict.paddle)
         assert room.verify({"mre.py": "import torch\nassert torch.ones(2).sum() == 2\n"}, "mre.py").holds("") is True

@@ -75,6 +75,31 @@ def test_a_log_has_no_warnings_of_the_framework() -> None:
     assert excerpt(log) == "Traceback:\n  File 'mre.py'\nValueError: x"
 
 
+def test_a_log_has_no_noise_of_a_build() -> None:
+    log = (
+        "Compiling user custom op, it will cost a few seconds.....\n"
+        "[2026-12-01 09:57:45,128] [    INFO] dist.py:1044 - running build\n"
+        "!!\n\n        ********************\n        Please avoid running ``setup.py`` directly.\n"
+        "        ********************\n\n!!\n  self.initialize_options()\n"
+        "csrc/mre.cc: In function ‘at::Tensor run(at::Tensor)’:\n"
+        "csrc/mre.cc:6:5: error: ‘class at::Tensor’ has no member named ‘index_put_’\n"
+        "    6 |   y.index_put_(9.0);\n"
+        "[2026-12-01 09:57:46,267] [    INFO] base.py:1176 - g++ -O0 -o build/mre.so\n"
+        "ld: cannot find build/csrc/mre.o: No such file or directory\n"
+        "collect2: error: ld returned 1 exit status\nerror: Command '['g++']' returned non-zero exit status 1.\n"
+    )
+    assert excerpt(log).splitlines() == [
+        "csrc/mre.cc: In function ‘at::Tensor run(at::Tensor)’:",
+        "csrc/mre.cc:6:5: error: ‘class at::Tensor’ has no member named ‘index_put_’",
+        "    6 |   y.index_put_(9.0);",
+    ]
+
+
+def test_an_error_of_the_linker_stays_where_all_compiled() -> None:
+    log = "/usr/bin/ld: cannot find -ltorch: No such file\ncollect2: error: ld returned 1 exit status\n"
+    assert excerpt(log) == log.rstrip()
+
+
 def test_places_follow_the_layer_and_the_frame_that_raised() -> None:
     where = "paddle/compat/proxy.py:12 __getattr__"
     files, tests = places(gap("torch.version.cuda", "value", layer=Layer.PYTHON_PROXY, raised_in=where))

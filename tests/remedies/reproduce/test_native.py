@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sample_reports import gap
 
 from migrate_lens.model.report import Site
@@ -17,9 +15,9 @@ from migrate_lens.remedies.reproduce.native import (
     MAIN,
     SMALL,
     UNIT,
-    chunks,
     cuts,
-    library_project,
+    fewer_parts,
+    library_projects,
     unit_project,
 )
 from migrate_lens.remedies.reproduce.native_reproduce import needle_of
@@ -58,12 +56,6 @@ def test_a_unit_is_cut_to_what_stands_at_the_line() -> None:
     assert "PYBIND11" not in whole
 
 
-@given(st.lists(st.sampled_from(["int a;", "// b {", "struct S {", "};", "#if X", "#endif", 'auto s = "}{";', ""])))
-def test_chunks_lose_nothing(lines: list[str]) -> None:
-    text = "\n".join(lines)
-    assert "".join(chunks(text)) == text
-
-
 def test_a_project_builds_on_either_side_by_one_file() -> None:
     project = unit_project("int x;\n", "x", own_entry=False)
     assert set(project.files) == {"setup.py", UNIT, MAIN}
@@ -71,19 +63,101 @@ def test_a_project_builds_on_either_side_by_one_file() -> None:
     assert "import mre" in project.files[MAIN]
 
 
-def test_a_large_library_is_not_its_own_reproduction(tmp_path: Path) -> None:
-    (tmp_path / "setup.py").write_text("x = 1\n" * (SMALL + 1))
-    assert library_project(tmp_path, None, "x", "") is None
+_LIBRARY = {
+    "setup.py": """\
+from setuptools import setup
+from torch.utils.cpp_extension import BuildExtension, CppExtension  # by jane
+
+setup(
+    name="lib",
+    author="Jane Doe",
+    packages=["lib"],
+    ext_modules=[CppExtension(name="lib._C", sources=["csrc/ops.cc", "csrc/other.cc"])],
+    cmdclass={"build_ext": BuildExtension},
+)
+""",
+    "lib/__init__.py": """\
+'''Jane's library.'''
+import torch
+import json
+from . import _C
+
+ops = torch.ops.lib
+def unused():
+    return json.dumps({})
+""",
+    "lib/extra.py": "import torch\n",
+    "csrc/ops.h": "#pragma once\n#include <ATen/ATen.h>\nnamespace lib { int64_t dim(); }\n",
+    "csrc/ops.cc": """\
+// Copyright Jane Doe, token ghp_a1B2c3D4e5F6g7H8i9J0
+#include <Python.h>
+#include "ops.h"
+#include <torch/library.h>
+namespace lib {
+int64_t dim() { return 0; }  // zero
+at::Tensor run(const at::Tensor& x) { return at::cumsum(x, dim()); }
+at::Tensor other(const at::Tensor& x) { return x; }
+}
+extern "C" PyObject* PyInit__C(void) {
+  static struct PyModuleDef def = {PyModuleDef_HEAD_INIT, "_C", nullptr, -1, nullptr};
+  return PyModule_Create(&def);
+}
+TORCH_LIBRARY(lib, m) {
+  m.def("run(Tensor x) -> Tensor", &lib::run);
+  m.def("other(Tensor x) -> Tensor", &lib::other);
+}
+""",
+    "csrc/other.cc": "#include <ATen/ATen.h>\n/* Jane */ int nothing() { return 1; }\n",
+}
+_SMOKE = """\
+import torch
+import lib
+
+print('by jane')
 
 
-def test_a_small_library_takes_its_probe_and_a_check(tmp_path: Path) -> None:
-    (tmp_path / "setup.py").write_text("from setuptools import setup\nsetup()\n")
-    probe = tmp_path / "smoke.py"
-    probe.write_text("import lib\nresult = lib.f()\n")
-    project = library_project(tmp_path, probe, "", "assert result == 3, result")
-    assert project is not None
-    assert project.files[MAIN].rstrip().endswith("result = lib.f()\nassert result == 3, result")
-    assert "smoke.py" not in project.files
+def unused():
+    pass
+
+
+result = lib.ops.run(torch.ones(2))
+"""
+
+
+def _library(folder: Path, **others: str) -> Path:
+    for name, text in {**_LIBRARY, "smoke.py": _SMOKE, **others}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder / "smoke.py"
+
+
+def test_a_library_is_cut_to_what_its_program_reaches(tmp_path: Path) -> None:
+    probe = _library(tmp_path)
+    project, *_ = library_projects(tmp_path, probe, "", "assert result.sum() == 3")
+    assert set(project.sources) == {"setup.py", "lib/__init__.py", "csrc/ops.h", "csrc/ops.cc"}
+    everything = "\n".join(project.files.values())
+    assert [
+        word for word in ("Jane", "jane", "ghp_", "//", "/* ", "other", "unused", "json") if word in everything
+    ] == []
+    assert "at::cumsum(x, dim())" in project.sources["csrc/ops.cc"]
+    assert "int64_t dim()" in project.sources["csrc/ops.cc"]
+    assert project.files[MAIN].rstrip().endswith("result = lib.ops.run(torch.ones(2))\nassert result.sum() == 3")
+
+
+def test_a_library_that_stays_large_is_not_its_own_reproduction(tmp_path: Path) -> None:
+    calls = "\n".join(f"x{n} = lib.ops.run(torch.ones(2))" for n in range(SMALL + 1))
+    probe = _library(tmp_path, **{"smoke.py": f"import torch\nimport lib\n{calls}\nresult = 1\n"})
+    assert list(library_projects(tmp_path, probe, "x", "")) == []
+
+
+def test_parts_are_left_out_one_at_a_time(tmp_path: Path) -> None:
+    probe = _library(tmp_path)
+    project, *_ = library_projects(tmp_path, probe, "", "")
+    smaller = list(fewer_parts(project))
+    assert all(one.length <= project.length for one in smaller)
+    assert any("torch/library.h" not in one.sources["csrc/ops.cc"] for one in smaller)
+    assert any("csrc/ops.h" not in one.sources for one in smaller)
+    assert all("PyInit__C" in one.sources["csrc/ops.cc"] for one in smaller)
 
 
 @pytest.mark.parametrize(("api", "symptom", "needle"), [
