@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.transparency import TESTS
 from migrate_lens.discovery.discover import discover
 from migrate_lens.model.report import Runtime
 from migrate_lens.runs.bench import Bench, RunRequest, Setting
@@ -260,3 +261,20 @@ def test_an_observed_program_prints_what_it_prints_plainly(bench: Bench, tmp_pat
     plain = subprocess.run([sys.executable, str(program)], check=True, capture_output=True, text=True)
     assert run.file.with_suffix(".out").read_text() == plain.stdout
     assert run.trace.ending.how == "finished"
+
+
+# A sample of Python's own tests of the language; benchmarks/transparency.py runs all of them.
+LANGUAGE = ("test_grammar", "test_scope", "test_decorators", "test_with", "test_except_star", "test_traceback")
+
+
+@pytest.mark.parametrize("module", LANGUAGE)
+def test_pythons_own_tests_pass_as_they_pass_unobserved(bench: Bench, tmp_path: Path, module: str) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(TESTS.format(module=module))
+    library = discover(program)
+    setting = Setting(library, dict.fromkeys(Runtime, ()), ("test",), 300.0)
+    plain, observed = (
+        bench.run(RunRequest(setting, Runtime.TORCH, library.probes[0], observe=observe)) for observe in (False, True)
+    )
+    assert int(plain.file.with_suffix(".out").read_text().split()[0]) > 0
+    assert observed.file.with_suffix(".out").read_text() == plain.file.with_suffix(".out").read_text()
