@@ -172,7 +172,6 @@ def rewritten(source: str, folder: Path, **given: Any) -> Observed:
     instrumenter = Instrumenter(recorder, forms.make(recorder), frozenset(("program",)))
     with fresh_module("program") as module:
         code = instrumenter.compile("program", PROGRAM, source.encode())
-        instrumenter.prepare(module)
         behaviour = behave(code, module, given)
     journal.close()
     return Observed(behaviour, list(wire.read(path)[1]))

@@ -6,6 +6,7 @@ on inputs equal to torch's. What was handed over is written with each frame: not
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ from migrate_lens.worker.heal.reference import NO_EVENTS, NO_STATES, Reference, 
 from migrate_lens.worker.heal.standins import Factory
 from migrate_lens.worker.observe.call import Call, Place, Returned
 from migrate_lens.worker.observe.failures import keywords_of, lacking, torch_error
+from migrate_lens.worker.observe.frames import hide
 from migrate_lens.worker.observe.naming import USER
 from migrate_lens.worker.observe.nodes import Node
 from migrate_lens.worker.observe.recorder import Recorder
@@ -422,6 +424,10 @@ class Healer(Recorder):
         self._missing.append(want)
         return self._factory.rebuild(want.value)
 
+    def answers_absence(self, number: int) -> bool:
+        want = self._want(number, self.visits[number] + 1, "") if self._heals(number) else None
+        return isinstance(want, Called | Raised)
+
     def absent(self, number: int, base: Any, attribute: str, error: Exception, args: Any) -> Any:
         visit = self.visits[number]
         want = self._want(number, visit, "")
@@ -544,3 +550,6 @@ def _shares_less(want: Flags, got: Flags) -> bool:
     if want.shares_memory and not got.shares_memory:
         return True
     return want.argument is not None and got.argument is None
+
+
+hide(sys.modules[__name__])

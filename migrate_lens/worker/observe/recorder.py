@@ -7,6 +7,7 @@ since reproductions are made of them: tensors among them by serial and version, 
 from __future__ import annotations
 
 import os
+import sys
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -28,6 +29,7 @@ from migrate_lens.worker.backends.writes import Writes
 from migrate_lens.worker.observe.call import Call, Traits, traits_of
 from migrate_lens.worker.observe.callers import as_caller
 from migrate_lens.worker.observe.failures import Failure, failure_of, lacking
+from migrate_lens.worker.observe.frames import hide
 from migrate_lens.worker.observe.naming import CONTAINER, FRAMEWORK, OTHER, USER, Naming, exported
 from migrate_lens.worker.observe.nodes import Node
 from migrate_lens.worker.observe.uncounted import Uncounted
@@ -75,6 +77,7 @@ class Recorder(Naming):
     def register(self, module: str, path: str, nodes: tuple[Node, ...]) -> int:
         """Number the nodes of a module; returns the number of the first."""
         base = len(self.nodes)
+        self.adopt_module(module)
         self.nodes.extend(nodes)
         self.visits.extend([0] * len(nodes))
         self.journal.write(frames.Module("module", module, path, base, [tuple(n) for n in nodes]))
@@ -421,6 +424,10 @@ class Recorder(Naming):
         facts = failure_of(error, call.func, call.args, call.kwargs)
         return {**facts, "proxied": self.backend.proxied(call.api, call.func)}
 
+    def answers_absence(self, number: int) -> bool:
+        """Whether the next call at a place, of a name that is not there, has a result all the same."""
+        return False
+
     def absent(self, number: int, base: Any, attribute: str, error: Exception, args: Any) -> Any:
         """Record a name that is not there, and raise on; ``args`` is None where it was read and not called."""
         if not self.concerns((base,)) and not (isinstance(base, type) and self.backend.foreign(base)):
@@ -512,3 +519,5 @@ def _is_of_extents(args: tuple[Any, ...]) -> bool:
 
 
 __all__ = ["CONTAINER", "FRAMEWORK", "OTHER", "USER", "Failure", "Recorder"]
+
+hide(sys.modules[__name__])
