@@ -17,6 +17,7 @@ from migrate_lens.model.value import (
     ARRAY,
     FUNCTION,
     LIST,
+    OBJECT,
     TENSOR,
     TUPLE,
     Encoded,
@@ -162,6 +163,12 @@ class Healer(Recorder):
         self._missing.append(want)
         operands = self.tensors((*call.given, *call.kwargs.values()))
         self._write_back(operands, want.written)
+        owner = owner_of(call.func)
+        if not skipped and isinstance(owner, self.backend.module):
+            if want.facts.own_layer:
+                return self._as_torch_left_it(owner, want)
+            if tag(want.value) == OBJECT:
+                return call.func(*call.args, **call.kwargs)  # what lists its parameters, say: it has torch's
         result = self._result(want, None, operands, has=False)
         return self._cut(result, [*operands, *self._own_tensors(call.func)]) if skipped else result
 
@@ -376,6 +383,14 @@ class Healer(Recorder):
         if not facts.own_layer or not isinstance(layer, self.backend.module):
             return False
         return not facts.changed_layer or self._fill_layer(layer, LayerValue._make(want.value).state)
+
+    def _as_torch_left_it(self, layer: Any, want: Called) -> Any:
+        """The layer whose method handed it back under torch, with the tensors that it has there then."""
+        if want.facts.changed_layer:
+            state = LayerValue._make(want.value)
+            if not self._fill_layer(layer, state.state):
+                self._factory.put_state(layer, state.parameters)
+        return layer
 
     # -- what went wrong -----------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ import importlib.metadata
 import itertools
 import sys
 import types
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -34,6 +35,7 @@ from migrate_lens.model.value import (
     ModuleValue,
     NamedTupleValue,
     ObjectValue,
+    ParameterValue,
     SequenceValue,
     SetValue,
     SizeValue,
@@ -161,14 +163,20 @@ class Factory:
         self._others: dict[str, Any] = {}
         self._devices: dict[str, Any] = {}
         self._tuples: dict[tuple[str, ...], Any] = {}
+        self._elsewhere: dict[int, weakref.ref[Any]] = {}
 
     def is_stand_in(self, value: Any) -> bool:
         """Whether a value, or the class that it is, stands in for something missing."""
-        if isinstance(value, Object):
+        if isinstance(value, Object) or self.is_elsewhere(value):
             return True
         if isinstance(value, type):
             return MARK in value.__dict__ or value is Object
         return MARK in type(value).__dict__ or isinstance(value, _Module)
+
+    def is_elsewhere(self, value: Any) -> bool:
+        """Whether a tensor stands in for one without values, on a device that the target does not have."""
+        known = self._elsewhere.get(id(value)) if self._elsewhere else None
+        return known is not None and known() is value
 
     def answers_for(self, base: Any) -> bool:
         """Whether an object is there only since torch has it, so that what it says is no word of the target's."""
@@ -265,6 +273,8 @@ class Factory:
     def _tensor(self, want: TensorValue, got: Any) -> Any:
         # A new tensor, never a write into the target's: that one may be a view of memory that belongs to others.
         new = self._backend.build_tensor(want)
+        if want.data is None and self._backend.device_of(want.device) is None:
+            self._elsewhere[id(new)] = weakref.ref(new)
         if isinstance(got, self._backend.tensor) and self._backend.differentiable(got):
             return self._backend.grafted(new, got)
         return new
@@ -322,9 +332,15 @@ class Factory:
 
     def _layer(self, want: LayerValue) -> Any:
         layer: Any = self.class_of(want.name, "module")()
-        for parameter in want.parameters:
-            self._add_tensor(layer, parameter.name, self._backend.build_tensor(parameter.tensor))
+        self.put_state(layer, want.parameters)
         return layer
+
+    def put_state(self, layer: Any, state: Sequence[ParameterValue]) -> None:
+        """Give a layer torch's parameters and buffers in place of its own."""
+        for parameter in state:
+            self._add_tensor(layer, parameter.name, self._backend.build_tensor(parameter.tensor))
+        if self._backend.held(layer) and all(parameter.data is None for parameter in state):
+            self._elsewhere |= {id(tensor): weakref.ref(tensor) for tensor in self._backend.held(layer)}
 
     def _add_tensor(self, layer: Any, path: str, tensor: Any) -> None:
         """Put a parameter or buffer where its dotted name says, below layers that are made where there are none."""
