@@ -16,6 +16,7 @@ from typing import NamedTuple
 from migrate_lens.protocol import places
 from migrate_lens.worker.observe import syntax
 from migrate_lens.worker.observe.constants import Constant, constant
+from migrate_lens.worker.observe.constants import name as named
 
 # Names of the helpers that rewritten code calls.
 CALL, METHOD, ATTRIBUTE, OPERATOR = "call", "method", "attribute", "operator"
@@ -218,7 +219,7 @@ class _Rewriter(ast.NodeTransformer):
         name, attribute = (whole[2], ".".join(whole[1])) if whole else (func.attr, func.attr)
         number = self._number(node, places.METHOD, name)
         base = whole[0] if whole else self._base_of(func)
-        callee = syntax.at_name(self._helper(METHOD, func, number, base, ast.Constant(attribute)), func)
+        callee = syntax.at_name(self._helper(METHOD, func, number, base, named(attribute)), func)
         return syntax.at_name(self._looked_up(node, callee), func)
 
     def _base_of(self, func: ast.Attribute) -> ast.expr:
@@ -235,18 +236,18 @@ class _Rewriter(ast.NodeTransformer):
         if whole:
             root, attributes, name = whole
             number = self._number(node, places.ATTRIBUTE, name)
-            read = self._helper(ATTRIBUTE, node, number, root, ast.Constant(".".join(attributes)))
+            read = self._helper(ATTRIBUTE, node, number, root, named(".".join(attributes)))
             return syntax.at_name(read, node)
         base = node.value
         name = base.id if isinstance(base, ast.Name) else ""
         if not self._annotation and name == "self" and node.attr not in self._given:
             number = self._number(node, places.ATTRIBUTE, node.attr)
-            return syntax.at_name(self._helper(INHERITED, node, number, base, ast.Constant(node.attr)), node)
+            return syntax.at_name(self._helper(INHERITED, node, number, base, named(node.attr)), node)
         if self._annotation or name in ("self", "cls") or (name and self._unobserved(name)):
             self.generic_visit(node)
             return node
         number = self._number(node, places.ATTRIBUTE, node.attr)
-        read = self._helper(ATTRIBUTE, node, number, self._base_of(node), ast.Constant(node.attr))
+        read = self._helper(ATTRIBUTE, node, number, self._base_of(node), named(node.attr))
         return syntax.at_name(read, node)
 
     def _operator(self, node: ast.expr, op: ast.AST, *operands: ast.expr) -> ast.expr:
@@ -305,7 +306,7 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(target, ast.Subscript):
             place, helper, read = self._index(target.slice), INPLACE_ITEM, OLD_ITEM
         else:
-            place, helper, read = ast.Constant(target.attr), INPLACE_ATTRIBUTE, OLD_ATTRIBUTE
+            place, helper, read = named(target.attr), INPLACE_ATTRIBUTE, OLD_ATTRIBUTE
         # The old value is read before the new operand is evaluated, as Python does.
         old = ast.Starred(self._helper(read, target, self.visit(target.value), place), ast.Load())
         call = self._helper(helper, node, number, ast.Constant(name), old, value)
@@ -315,7 +316,7 @@ class _Rewriter(ast.NodeTransformer):
         target = node.targets[0]
         if len(node.targets) == 1 and isinstance(target, ast.Attribute) and not syntax.mangled(target.attr):
             number, value = self._number(node, places.SET_ATTRIBUTE, target.attr), self.visit(node.value)
-            base, name = self.visit(target.value), ast.Constant(target.attr)
+            base, name = self.visit(target.value), named(target.attr)
             written = syntax.at_name(self._helper(SET_ATTRIBUTE, target, number, value, base, name), target)
             return ast.copy_location(ast.Expr(written), node)
         if len(node.targets) != 1 or not isinstance(target, ast.Subscript):
