@@ -13,6 +13,7 @@
 ``w``        the call may write without counting it
 ``s``        a tensor that is known was written by no recorded call
 ``i``        the call got other inputs than torch's
+``n``        another call of the framework's was running
 ===========  ==========================================================================================
 """
 
@@ -33,6 +34,7 @@ _LETTERS = {
     "writes_unseen": "w",
     "moved": "s",
     "other_inputs": "i",
+    "inner": "n",
 }
 _NAMES = {letter: name for name, letter in _LETTERS.items()}
 _ONE = re.compile(r"(?P<letter>[@=])(?P<number>\d+);|(?P<fact>[a-z])")
@@ -57,6 +59,7 @@ class Flags:
         writes_unseen: an argument may be written without that being counted.
         moved: a tensor that is known was written by no recorded call.
         other_inputs: the call got other inputs than torch's.
+        inner: another call of the framework's was running, which ran the program's code.
     """
 
     uninitialised: bool = False
@@ -71,6 +74,7 @@ class Flags:
     writes_unseen: bool = False
     moved: bool = False
     other_inputs: bool = False
+    inner: bool = False
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Flags) and self.letters() == other.letters()

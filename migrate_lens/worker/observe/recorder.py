@@ -65,6 +65,7 @@ class Recorder(Naming):
         self._known: dict[int, tuple[weakref.ref[Any], int, int]] = {}
         self._layers: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._layer_count = 0
+        self._running = 0
 
     # -- modules -------------------------------------------------------------------------------------------------
 
@@ -160,7 +161,11 @@ class Recorder(Naming):
         try:
             if call.traits.framed:
                 call.func = as_caller(call.func)
-            out = call.func(*call.args, **call.kwargs) if self.caller is None else self.caller(call)
+            self._running += 1
+            try:
+                out = call.func(*call.args, **call.kwargs) if self.caller is None else self.caller(call)
+            finally:
+                self._running -= 1
             if self.gradients:
                 self._watch(call, out)
         except Exception as error:  # noqa: BLE001 - the worker's edge: whatever the program's call raises is a result
@@ -257,6 +262,8 @@ class Recorder(Naming):
         flags, func, backend = Flags(), call.func, self.backend
         if call.traits.uninitialised or (call.traits.may_allocate and _is_of_extents(call.args)):
             flags.uninitialised = True
+        if self._running:
+            flags.inner = True
         if call.traits.writes_unseen:
             flags.writes_unseen = True
         if backend.proxy and backend.proxied(call.api, func):
@@ -466,6 +473,8 @@ class Recorder(Naming):
         flags = Flags()
         if self._moved:
             flags.moved = True
+        if self._running:
+            flags.inner = True
         encoded, visit = self.backend.encode(value), self.visits[number]
         self.journal.write(Called("call", number, visit, "", api, inputs, encoded, serials, [], flags.letters(), ""))
         return value
