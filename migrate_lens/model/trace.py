@@ -130,6 +130,7 @@ class Flags:
         moved: a tensor that is known was written by no recorded call.
         other_inputs: the call got other inputs than torch's.
         inner: another call of the framework's was running, which ran the program's code.
+        hidden: what was stored in a layer is not found there, since the layer's base class has that name too.
     """
 
     uninitialised: bool = False
@@ -145,6 +146,7 @@ class Flags:
     moved: bool = False
     other_inputs: bool = False
     inner: bool = False
+    hidden: bool = False
 
     @property
     def hands_back(self) -> bool:

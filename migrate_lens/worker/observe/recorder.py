@@ -6,6 +6,8 @@ since reproductions are made of them: tensors among them by serial and version, 
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import weakref
 from collections.abc import Callable
@@ -27,10 +29,12 @@ from migrate_lens.worker.backends.writes import Writes
 from migrate_lens.worker.observe.call import Call, Traits, traits_of
 from migrate_lens.worker.observe.callers import as_caller
 from migrate_lens.worker.observe.failures import Failure, failure_of, lacking
+from migrate_lens.worker.observe.hidden import Hidden, hides
 from migrate_lens.worker.observe.naming import CONTAINER, FRAMEWORK, OTHER, USER, Naming, exported
 from migrate_lens.worker.observe.nodes import Node
 
 _TABLE_LIMIT = 200_000
+SET = "torch.nn.Module.__setattr__"
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_forward_post_hooks", "_backward_hooks")
 
 
@@ -463,6 +467,27 @@ class Recorder(Naming):
             return False
         kind = type(container)
         return kind.__call__ is self.backend.module.__call__ and kind.forward in self.backend.containers
+
+    def stored(self, number: int, base: Any, name: str, value: Any) -> None:
+        """Watch for reads of what was stored in a layer, if a name of its base class hides it."""
+        backend, kind = self.backend, type(base)
+        if not isinstance(base, backend.module) or not hides(backend, kind, name) or getattr(base, name) is value:
+            return
+        visit, own = self.visits[number], inspect.getattr_static(kind, name)
+        flags = Flags()
+        flags.hidden = True
+        healed = self.bares(number)
+
+        def asked(found: Any) -> None:
+            encoded = backend.encode(found)
+            self.journal.write(Called("call", number, visit, name, SET, [], encoded, [], [], flags.letters(), healed))
+
+        entry = functools.partial(backend.entry_of, name=name)
+        setattr(kind, name, Hidden(own, entry, frozenset(backend.tops), asked, bool(healed)))
+
+    def bares(self, number: int) -> frames.Healed:
+        """Whether what is hidden is found all the same from now on."""
+        return ""
 
     def observed(self, number: int, api: str, value: Any, base: Any = None) -> Any:
         """Record an attribute that was read, and of which tensor if that one is known."""
