@@ -515,6 +515,9 @@ class Healer(Recorder):
             return value  # the layer's own tensor
         return self._factory.rebuild(want.value)
 
+    def bares(self, number: int) -> Healed:
+        return "differs" if self._heals(number) else ""
+
     def decorated(self, number: int, decorator: Any, target: Any) -> Any:
         if self._factory.is_stand_in(decorator):
             return target

@@ -528,6 +528,9 @@ def _set_attribute(recorder: Recorder) -> Helper:
                 api = f"torch.Tensor.{name}" if isinstance(base, backend.tensor) else "torch.nn.Module.__setattr__"
                 given = (base, name, value)
                 recorder.raised(Call(number, kind.__setattr__, given, {}, given, api, visit=visits[number]), error)
+            else:
+                if backend.proxy and isinstance(value, (backend.tensor, backend.module)):
+                    recorder.stored(number, base, name, value)
         except BaseException as error:
             leave(error)
             raise

@@ -6,6 +6,8 @@ since reproductions are made of them: tensors among them by serial and version, 
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import sys
 import weakref
@@ -30,11 +32,13 @@ from migrate_lens.worker.observe.call import Call, Traits, traits_of
 from migrate_lens.worker.observe.callers import as_caller
 from migrate_lens.worker.observe.failures import Failure, failure_of, lacking
 from migrate_lens.worker.observe.frames import hide
+from migrate_lens.worker.observe.hidden import Hidden, hides
 from migrate_lens.worker.observe.naming import CONTAINER, FRAMEWORK, OTHER, USER, Naming, exported
 from migrate_lens.worker.observe.nodes import Node
 from migrate_lens.worker.observe.uncounted import Uncounted
 
 _TABLE_LIMIT = 200_000
+SET = "torch.nn.Module.__setattr__"
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_forward_post_hooks", "_backward_hooks")
 
 
@@ -71,6 +75,7 @@ class Recorder(Naming):
         self._uncounted = Uncounted(backend.version, backend.contents)
         self._layers: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._layer_count = 0
+        self._running = 0
 
     # -- modules -------------------------------------------------------------------------------------------------
 
@@ -172,7 +177,11 @@ class Recorder(Naming):
         try:
             if call.traits.framed:
                 call.func = as_caller(call.func)
-            out = call.func(*call.args, **call.kwargs) if self.caller is None else self.caller(call)
+            self._running += 1
+            try:
+                out = call.func(*call.args, **call.kwargs) if self.caller is None else self.caller(call)
+            finally:
+                self._running -= 1
             if self.gradients:
                 self._watch(call, out)
         except Exception as error:  # noqa: BLE001 - the worker's edge: whatever the program's call raises is a result
@@ -282,6 +291,8 @@ class Recorder(Naming):
         flags, func, backend = Flags(), call.func, self.backend
         if call.traits.uninitialised or (call.traits.may_allocate and _is_of_extents(call.args)):
             flags.uninitialised = True
+        if self._running:
+            flags.inner = True
         if call.traits.writes_unseen:
             flags.writes_unseen = True
         if backend.proxy and backend.proxied(call.api, func):
@@ -497,6 +508,27 @@ class Recorder(Naming):
         kind = type(container)
         return kind.__call__ is self.backend.module.__call__ and kind.forward in self.backend.containers
 
+    def stored(self, number: int, base: Any, name: str, value: Any) -> None:
+        """Watch for reads of what was stored in a layer, if a name of its base class hides it."""
+        backend, kind = self.backend, type(base)
+        if not isinstance(base, backend.module) or not hides(backend, kind, name) or getattr(base, name) is value:
+            return
+        visit, own = self.visits[number], inspect.getattr_static(kind, name)
+        flags = Flags()
+        flags.hidden = True
+        healed = self.bares(number)
+
+        def asked(found: Any) -> None:
+            encoded = backend.encode(found)
+            self.journal.write(Called("call", number, visit, name, SET, [], encoded, [], [], flags.letters(), healed))
+
+        entry = functools.partial(backend.entry_of, name=name)
+        setattr(kind, name, Hidden(own, entry, frozenset(backend.tops), asked, bool(healed)))
+
+    def bares(self, number: int) -> frames.Healed:
+        """Whether what is hidden is found all the same from now on."""
+        return ""
+
     def observed(self, number: int, api: str, value: Any, base: Any = None) -> Any:
         """Record an attribute that was read, and of which tensor if that one is known."""
         self._moved = False
@@ -508,6 +540,8 @@ class Recorder(Naming):
         flags = Flags()
         if self._moved:
             flags.moved = True
+        if self._running:
+            flags.inner = True
         encoded, visit = self.backend.encode(value), self.visits[number]
         self.journal.write(Called("call", number, visit, "", api, inputs, encoded, serials, [], flags.letters(), ""))
         return value
