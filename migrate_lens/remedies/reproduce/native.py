@@ -112,6 +112,15 @@ def library_projects(root: Path, probe: Path | None, needle: str, check: str) ->
             yield project
 
 
+def set_up(root: Path, needle: str) -> Iterator[Project]:
+    """A library's setup.py with nothing to build: what fails before anything is compiled needs no more."""
+    if (root / SETUP).is_file():
+        setup = _told(without_comments(SETUP, _read(root / SETUP)), _BUILDS - {"packages", "package_dir", "py_modules"})
+        named = [path for path in root.rglob("*") if path.suffix in _COMPILED and path.is_file()]
+        sources = {path.relative_to(root).as_posix(): "#include <Python.h>\n" for path in sorted(named)}
+        yield Project({SETUP: setup, **{name: text for name, text in sources.items() if name in setup}}, "", needle)
+
+
 def _source(path: Path, root: Path) -> Iterator[tuple[str, str]]:
     if _belongs(path, root):
         name = path.relative_to(root).as_posix()
@@ -136,13 +145,14 @@ def _package(sources: Mapping[str, str]) -> str:
 
 def narrowed(project: Project) -> Project:
     """A project without what its program does not reach: modules, their parts, files and declarations."""
-    program = live(project.program, frozenset())
+    own = frozenset(name.partition("/")[0].removesuffix(".py") for name in project.sources if name.endswith(".py"))
+    program = live(project.program, frozenset(), own)
     modules = {name for name in imported(program, project.sources) if name != SETUP}
     said = {name: words(project.sources[name]) for name in modules}
     kept = {}
     for name in modules:
         of_others = words(program).union(*(said[other] for other in modules if other != name))
-        kept[name] = live(project.sources[name], of_others)
+        kept[name] = live(project.sources[name], of_others, own)
     used = words(program).union(*map(words, kept.values()))
     native = {name: text for name, text in project.sources.items() if not name.endswith(".py")}
     sources = {SETUP: _told(project.sources[SETUP]), **dict(sorted(kept.items())), **_reached(native, used)}
@@ -168,13 +178,13 @@ def _is_included(name: str, texts: Mapping[str, str]) -> bool:
     return any(header.rpartition("/")[2] == last for text in texts.values() for header in includes(text))
 
 
-def _told(setup: str) -> str:
+def _told(setup: str, kept: frozenset[str] = _BUILDS) -> str:
     """A setup.py without what it says about its makers."""
     tree = ast.parse(setup)
     for call in [node for node in ast.walk(tree) if isinstance(node, ast.Call)]:
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         if name == "setup" and all(keyword.arg for keyword in call.keywords):
-            call.keywords = [keyword for keyword in call.keywords if keyword.arg in _BUILDS]
+            call.keywords = [keyword for keyword in call.keywords if keyword.arg in kept]
     return ast.unparse(tree) + "\n"
 
 
