@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from migrate_lens.cpp.comments import in_strings
 from migrate_lens.cpp.declarations import Declaration, Declarations, closure
 from migrate_lens.remedies import templates
 from migrate_lens.remedies.publish.sources import without_comments
@@ -27,6 +28,7 @@ _COMPILED = (".cc", ".cpp", ".cxx", ".cu")
 _NOT_SOURCES = frozenset(("build", "__pycache__", "issues"))
 _ENTRY = re.compile(r"\bPyInit_\w+|\bPYBIND11_MODULE\b")
 _INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
+_MEANT = re.compile(r"[(){}%<>;=]|\\n")  # a schema, a format, code
 _EXTENSION = re.compile(r"(?:CppExtension|CUDAExtension|Extension)$")
 # What setup() is told about what it builds; all else is about who made it.
 _BUILDS = frozenset(("name", "packages", "package_dir", "py_modules", "ext_modules", "cmdclass", "zip_safe"))
@@ -88,7 +90,7 @@ def unit_project(unit: str, needle: str, *, own_entry: bool) -> Project:
         needle: what the failure must name.
         own_entry: whether the unit has an entry point of its own.
     """
-    text = unit.strip("\n") + "\n"
+    text = _plain(unit.strip("\n") + "\n")
     if not own_entry:
         head = "" if "#include <Python.h>" in text else "#include <Python.h>\n"
         text = head + text + "\n" + templates.render("mre_ext/entry.cc.j2", {"name": "mre"})
@@ -168,7 +170,8 @@ def _reached(files: Mapping[str, str], used: frozenset[str]) -> dict[str, str]:
     kept = closure([*named, *(one for one in items if _is_entry(one) and not one.inside)], items)
     own = {id(one) for one in kept}
     left = {name: [one for one in file.items if id(one) in own] for name, file in read.items()}
-    texts = {name: read[name].only(some) for name, some in left.items() if any(not one.directive for one in some)}
+    said = {name: some for name, some in left.items() if any(not one.directive for one in some)}
+    texts = {name: _plain(read[name].only(some)) for name, some in said.items()}
     headers = {name: read[name].only(some) for name, some in left.items() if name not in texts}
     return {**texts, **{name: text for name, text in headers.items() if _is_included(name, texts)}}
 
@@ -206,6 +209,15 @@ def _names(call: ast.Call) -> Iterator[str]:
     """The name that an extension is given, where it is written there."""
     given = [keyword.value for keyword in call.keywords if keyword.arg == "name"] or call.args[:1]
     yield from (one.value for one in given if isinstance(one, ast.Constant) and isinstance(one.value, str))
+
+
+def _plain(text: str) -> str:
+    """A native source in which what is said to a person is left out: messages, which no compiler asks for."""
+    return in_strings(text, _unsaid, _unsaid)
+
+
+def _unsaid(text: str) -> str:
+    return "text" if " " in text.strip() and not _MEANT.search(text) else text
 
 
 def includes(text: str) -> list[str]:
