@@ -125,9 +125,12 @@ def _issue(language: str) -> Document:
     return written
 
 
-def _note(said: str) -> str:
-    values = {"gap": _gap(said), "why": said, "source": said, "run": said, "paddle_log": said}
-    return templates.render("note.md.j2", values)
+def _note(name: str, by: str) -> Document:
+    def written(said: str) -> str:
+        values = {"gap": _gap(said), "by": by, "private": said, "source": said, "run": said, "paddle_log": said}
+        return templates.render(name, values)
+
+    return written
 
 
 def _explained(said: str) -> str:
@@ -145,7 +148,8 @@ MARKDOWN: Mapping[str, Document] = {
     "audit": lambda said: AUDIT.render(_audit(said), "markdown"),
     "issue en": _issue("en"),
     "issue zh": _issue("zh"),
-    "note": _note,
+    "note en": _note("note.en.md.j2", "category"),
+    "note zh": _note("note.zh.md.j2", "category"),
 }
 TEXT: Mapping[str, Document] = {
     "report": lambda said: DIAGNOSIS.render(_report(said), "text"),

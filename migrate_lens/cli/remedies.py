@@ -126,7 +126,8 @@ def issue(flags: IssueFlags) -> int:
     terminal.show(
         command.as_json(issues) if flags.format == "json" else "".join(command.lines(issues, emitted=flags.emit))
     )
-    return exits.of(all(one.outcome is not command.IssueOutcome.NOT_REPRODUCED for one in issues))
+    lacking = (command.IssueOutcome.NOT_REPRODUCED, command.IssueOutcome.REFUSED)
+    return exits.of(all(one.outcome not in lacking for one in issues))
 
 
 def fix(flags: FixFlags) -> int:

@@ -226,6 +226,8 @@ class _Maker:
         try:
             issued = self._shown_or_written(topic)
         except Unpublishable as error:
+            for gap in topic.gaps:
+                kept.note_impossible(self._diagnosis, gap, error.message)
             yield from (Issued(gap.id, IssueOutcome.REFUSED, error.message) for gap in topic.gaps)
             return
         yield issued
@@ -274,12 +276,13 @@ class _Maker:
         if gap.decision is Decision.NOTE:
             values = {
                 "gap": shown,
-                "why": why_no_issue(gap),
+                "by": "policy" if gap.ruling is None else str(gap.ruling.by),
+                "private": bodies.private_part(shown),
                 "source": topic.lead.source,
                 "run": verdict.paddle[0].command,
                 "paddle_log": paddle_log,
             }
-            return templates.render("note.md.j2", values, override)
+            return templates.render(f"note.{self._request.language}.md.j2", values, override)
         where, tests = bodies.places(gap)
         torch, paddle = self._diagnosis.environments
         body = bodies.Body(

@@ -26,7 +26,7 @@ from migrate_lens.remedies.fix.positions import Moved, is_named_so, moved, other
 from migrate_lens.remedies.fix.slots import Edit, Site, apply, fill
 from migrate_lens.remedies.fix.strategies import Candidate
 from migrate_lens.remedies.lab import Lab
-from migrate_lens.remedies.reproduce.outcomes import shows, sign
+from migrate_lens.remedies.reproduce.outcomes import resembles, sign
 from migrate_lens.remedies.reproduce.reproduce import Occurrence
 
 _VARIED = (Varied.DTYPE, Varied.HALF, Varied.SIZE, Varied.TIES, Varied.DEVICE)
@@ -282,7 +282,7 @@ def _base(gap: Gap, draft: Draft, call: Step, lab: Lab) -> OfCall | None:
     except Unwritable:
         return None
     failure = sign(trial)
-    if failure is None or not shows(failure, gap.symptom) or not trial.torch.finished:
+    if failure is None or not resembles(failure, gap.symptom) or not trial.torch.finished:
         return None
     return OfCall(draft, _number(draft, call), trial.torch.ending.value)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -35,6 +36,7 @@ from migrate_lens.shipped import PACKAGE
 _Running = tuple["Future[CleanRun]", "Future[tuple[CleanRun, ...]]"]
 _NOT_RUN = CleanRun("", None, "", "not run")
 _SCRIPT = PACKAGE / "worker" / "run" / "pristine.py"
+_OWN_FRAME = re.compile(rf'^[ ]*File "{re.escape(str(_SCRIPT))}".*\n(?:[ ]{{4,}}(?!File ).*\n)*', re.MULTILINE)
 
 
 class CleanRoom:
@@ -105,7 +107,7 @@ class _Pristine:
             streams = {"1": f"{name}/stdout", "2": f"{name}/stderr"}
             answer = self._ask(job | streams)
             if answer is not None:
-                out, err = (Path(path).read_text(errors="replace") for path in streams.values())
+                out, err = (_without_us(Path(path).read_text(errors="replace")) for path in streams.values())
                 return ended(folder, typed(_command(self.python, main, switch)), answer["code"], out, err)
         return _NOT_RUN if self._closed else _fresh(self.python, files, main, switch)
 
@@ -151,6 +153,11 @@ class _Pristine:
             if pipe is not None:
                 with contextlib.suppress(BrokenPipeError):
                     pipe.close()
+
+
+def _without_us(said: str) -> str:
+    """What a fork said, without the frames of the interpreter that it is a fork of: a framework may show all."""
+    return _OWN_FRAME.sub("", said)
 
 
 def _read(process: subprocess.Popen[bytes]) -> dict[str, int | None] | None:

@@ -15,18 +15,19 @@ def words(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"[A-Za-z_]\w*", text))
 
 
-def live(text: str, wanted: frozenset[str]) -> str:
+def live(text: str, wanted: frozenset[str], own: frozenset[str] = frozenset()) -> str:
     """A module without the functions, classes, imports and values that nothing refers to, and without what it prints.
 
     Args:
         text: the module.
         wanted: names that others refer to.
+        own: packages whose import does something: an extension registers what it has.
     """
     tree = ast.parse(text)
     body = [statement for statement in tree.body if not _prints(statement)]
     changed = True
     while changed:
-        kept = [one for one in body if _needed(one, body, wanted | _TOLD_APART)]
+        kept = [one for one in body if _imports(one, own) or _needed(one, body, wanted | _TOLD_APART)]
         changed = len(kept) < len(body)
         body = kept
     if body == tree.body:
@@ -39,6 +40,17 @@ def _prints(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Pass) or (
         isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in _SAYS
     )
+
+
+def _imports(statement: ast.stmt, own: frozenset[str]) -> bool:
+    """Whether a statement imports something of some packages."""
+    match statement:
+        case ast.Import(names=names):
+            return any(one.name.partition(".")[0] in own for one in names)
+        case ast.ImportFrom(module=str(module)):
+            return module.partition(".")[0] in own
+        case _:
+            return False
 
 
 def _needed(statement: ast.stmt, body: list[ast.stmt], wanted: frozenset[str]) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from migrate_lens.cpp.comments import in_strings
 from migrate_lens.cpp.declarations import Declaration, Declarations, closure
 from migrate_lens.remedies import templates
 from migrate_lens.remedies.publish.sources import without_comments
@@ -27,6 +28,7 @@ _COMPILED = (".cc", ".cpp", ".cxx", ".cu")
 _NOT_SOURCES = frozenset(("build", "__pycache__", "issues"))
 _ENTRY = re.compile(r"\bPyInit_\w+|\bPYBIND11_MODULE\b")
 _INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
+_MEANT = re.compile(r"[(){}%<>;=]|\\n")  # a schema, a format, code
 _EXTENSION = re.compile(r"(?:CppExtension|CUDAExtension|Extension)$")
 # What setup() is told about what it builds; all else is about who made it.
 _BUILDS = frozenset(("name", "packages", "package_dir", "py_modules", "ext_modules", "cmdclass", "zip_safe"))
@@ -88,7 +90,7 @@ def unit_project(unit: str, needle: str, *, own_entry: bool) -> Project:
         needle: what the failure must name.
         own_entry: whether the unit has an entry point of its own.
     """
-    text = unit.strip("\n") + "\n"
+    text = _plain(unit.strip("\n") + "\n")
     if not own_entry:
         head = "" if "#include <Python.h>" in text else "#include <Python.h>\n"
         text = head + text + "\n" + templates.render("mre_ext/entry.cc.j2", {"name": "mre"})
@@ -110,6 +112,15 @@ def library_projects(root: Path, probe: Path | None, needle: str, check: str) ->
     for project in (with_own_setup(narrow), narrow, whole):
         if project is not None and project.length <= SMALL:
             yield project
+
+
+def set_up(root: Path, needle: str) -> Iterator[Project]:
+    """A library's setup.py with nothing to build: what fails before anything is compiled needs no more."""
+    if (root / SETUP).is_file():
+        setup = _told(without_comments(SETUP, _read(root / SETUP)), _BUILDS - {"packages", "package_dir", "py_modules"})
+        named = [path for path in root.rglob("*") if path.suffix in _COMPILED and path.is_file()]
+        sources = {path.relative_to(root).as_posix(): "#include <Python.h>\n" for path in sorted(named)}
+        yield Project({SETUP: setup, **{name: text for name, text in sources.items() if name in setup}}, "", needle)
 
 
 def _source(path: Path, root: Path) -> Iterator[tuple[str, str]]:
@@ -136,13 +147,14 @@ def _package(sources: Mapping[str, str]) -> str:
 
 def narrowed(project: Project) -> Project:
     """A project without what its program does not reach: modules, their parts, files and declarations."""
-    program = live(project.program, frozenset())
+    own = frozenset(name.partition("/")[0].removesuffix(".py") for name in project.sources if name.endswith(".py"))
+    program = live(project.program, frozenset(), own)
     modules = {name for name in imported(program, project.sources) if name != SETUP}
     said = {name: words(project.sources[name]) for name in modules}
     kept = {}
     for name in modules:
         of_others = words(program).union(*(said[other] for other in modules if other != name))
-        kept[name] = live(project.sources[name], of_others)
+        kept[name] = live(project.sources[name], of_others, own)
     used = words(program).union(*map(words, kept.values()))
     native = {name: text for name, text in project.sources.items() if not name.endswith(".py")}
     sources = {SETUP: _told(project.sources[SETUP]), **dict(sorted(kept.items())), **_reached(native, used)}
@@ -158,7 +170,8 @@ def _reached(files: Mapping[str, str], used: frozenset[str]) -> dict[str, str]:
     kept = closure([*named, *(one for one in items if _is_entry(one) and not one.inside)], items)
     own = {id(one) for one in kept}
     left = {name: [one for one in file.items if id(one) in own] for name, file in read.items()}
-    texts = {name: read[name].only(some) for name, some in left.items() if any(not one.directive for one in some)}
+    said = {name: some for name, some in left.items() if any(not one.directive for one in some)}
+    texts = {name: _plain(read[name].only(some)) for name, some in said.items()}
     headers = {name: read[name].only(some) for name, some in left.items() if name not in texts}
     return {**texts, **{name: text for name, text in headers.items() if _is_included(name, texts)}}
 
@@ -168,13 +181,13 @@ def _is_included(name: str, texts: Mapping[str, str]) -> bool:
     return any(header.rpartition("/")[2] == last for text in texts.values() for header in includes(text))
 
 
-def _told(setup: str) -> str:
+def _told(setup: str, kept: frozenset[str] = _BUILDS) -> str:
     """A setup.py without what it says about its makers."""
     tree = ast.parse(setup)
     for call in [node for node in ast.walk(tree) if isinstance(node, ast.Call)]:
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         if name == "setup" and all(keyword.arg for keyword in call.keywords):
-            call.keywords = [keyword for keyword in call.keywords if keyword.arg in _BUILDS]
+            call.keywords = [keyword for keyword in call.keywords if keyword.arg in kept]
     return ast.unparse(tree) + "\n"
 
 
@@ -196,6 +209,15 @@ def _names(call: ast.Call) -> Iterator[str]:
     """The name that an extension is given, where it is written there."""
     given = [keyword.value for keyword in call.keywords if keyword.arg == "name"] or call.args[:1]
     yield from (one.value for one in given if isinstance(one, ast.Constant) and isinstance(one.value, str))
+
+
+def _plain(text: str) -> str:
+    """A native source in which what is said to a person is left out: messages, which no compiler asks for."""
+    return in_strings(text, _unsaid, _unsaid)
+
+
+def _unsaid(text: str) -> str:
+    return "text" if " " in text.strip() and not _MEANT.search(text) else text
 
 
 def includes(text: str) -> list[str]:

@@ -25,7 +25,16 @@ from migrate_lens.remedies.publish.verify import (
     runs_under_torch,
 )
 from migrate_lens.remedies.reproduce.expect import checks
-from migrate_lens.remedies.reproduce.native import MAIN, Project, cuts, fewer_parts, library_projects, unit_project
+from migrate_lens.remedies.reproduce.native import (
+    MAIN,
+    SETUP,
+    Project,
+    cuts,
+    fewer_parts,
+    library_projects,
+    set_up,
+    unit_project,
+)
 from migrate_lens.remedies.reproduce.reduce import Budget, reduce
 
 NATIVE_LAYERS = frozenset((Layer.CPP_API, Layer.OP_REGISTRY, Layer.BUILD))
@@ -58,6 +67,8 @@ def projects(gap: Gap, root: Path, probe: Path | None, ending: Ending | None) ->
         ending: how that script ends under torch.
     """
     needle = "|".join((needle_of(gap), *_headers_behind(gap, root)))
+    if gap.stage is Stage.BUILD and any(site.path == SETUP for site in gap.sites):
+        yield from set_up(root, _whole_needle(gap, needle))
     if gap.stage in _BEFORE_A_RUN:
         yield from _units(gap, root, needle)
     for check in checks_of(gap, ending) if gap.stage not in _BEFORE_A_RUN else ("",):

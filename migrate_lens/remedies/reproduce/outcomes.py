@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from migrate_lens.model.report import Symptom
+from migrate_lens.model.report import Gap, Symptom
 from migrate_lens.model.trace import Raised
-from migrate_lens.model.value import Encoded, difference, tag
+from migrate_lens.model.value import (
+    LIST,
+    TENSOR,
+    Encoded,
+    ListValue,
+    NamedTupleValue,
+    TensorValue,
+    TupleValue,
+    difference,
+    tag,
+    tensors,
+    typed,
+)
 from migrate_lens.remedies.lab import Trial
 
 _LINE = re.compile(r":\d+(?= )")
@@ -63,7 +76,7 @@ def sign(trial: Trial, *, values: bool = True) -> Sign | None:
         return raised(paddle.ending)
     if paddle.ending.how != "finished":
         return Sign(How.DIES, f"exit {paddle.ending.value}")
-    aspect = _differs(torch.ending.value, paddle.ending.value, values)
+    aspect = differs(torch.ending.value, paddle.ending.value, values)
     return Sign(How.DIFFERS, aspect) if aspect else None
 
 
@@ -76,17 +89,17 @@ def raised(ending: Raised) -> Sign:
     return Sign(How.RAISES, failure.type, (where if "/" in where else "", failure.missing, *quoted))
 
 
-def _differs(want: Encoded, got: Encoded, values: bool) -> str:
+def differs(want: Encoded, got: Encoded, values: bool) -> str:
     """The aspect in which two results differ; an exact Python type counts, for a program that asks for it."""
-    differs = difference(want, got, values=values)
-    if differs is not None:
-        return differs.aspect
+    found = difference(want, got, values=values)
+    if found is not None:
+        return found.aspect
     if not tag(want) and type(want) is not type(got):
         return "type"
     return ""
 
 
-# What a failure may show as, for each symptom: the call itself may fail in one way and its consequence in another.
+# What a failure may show as, for each symptom that is no aspect of a result.
 _RAISING = frozenset((How.RAISES, How.DIES))
 _BY_SYMPTOM = {
     Symptom.MISSING_API: _RAISING,
@@ -95,11 +108,80 @@ _BY_SYMPTOM = {
     Symptom.OP_NOT_FOUND: _RAISING,
     Symptom.CRASH: frozenset((How.DIES, How.HANGS, How.RAISES)),
     Symptom.TIMEOUT: frozenset((How.HANGS, How.DIES)),
-    Symptom.EXCEPTION: frozenset((How.RAISES, How.DIES, How.DIFFERS, How.ACCEPTS)),
 }
+# In what two tensors differ, where the symptom is an aspect of them; all others may show in any.
+_FLAG = "gradient"  # whether a tensor requires one; its values are those of another tensor
+_ASPECTS = {
+    Symptom.SHAPE: frozenset(("shape",)),
+    Symptom.DTYPE: frozenset(("dtype",)),
+    Symptom.DEVICE: frozenset(("device",)),
+    Symptom.VALUE: frozenset(("value", "type", "state")),
+}
+_OF_A_GRADIENT = frozenset(("value", "shape", "dtype", "type"))
+_RAISES = "raises "
+
+
 _OF_ANOTHER = frozenset((How.DIFFERS, How.ACCEPTS, How.RAISES))
+_MAY_RAISE_OR_DIFFER = frozenset((How.RAISES, How.DIES, How.DIFFERS, How.ACCEPTS))
 
 
-def shows(failure: Sign, symptom: Symptom) -> bool:
-    """Whether a failure may be what a gap of this symptom looks like."""
+def resembles(failure: Sign, symptom: Symptom) -> bool:
+    """Whether a failure may come of a gap of this symptom: the call may fail in one way, what follows in another."""
+    if symptom is Symptom.EXCEPTION:
+        return failure.how in _MAY_RAISE_OR_DIFFER
     return failure.how in _BY_SYMPTOM.get(symptom, _OF_ANOTHER)
+
+
+def shows(failure: Sign, gap: Gap, result: Encoded) -> bool:
+    """Whether a failure is what a gap looks like: its symptom, and the aspect in which it shows.
+
+    Args:
+        failure: how a program fails.
+        gap: what it is to show.
+        result: what the program gives under torch.
+    """
+    if gap.symptom in _BY_SYMPTOM:
+        return failure.how in _BY_SYMPTOM[gap.symptom]
+    if gap.symptom is Symptom.EXCEPTION:
+        return _shows_exception(failure, gap)
+    if failure.how is not How.DIFFERS:
+        return False
+    if gap.symptom is Symptom.GRADIENT:
+        return failure.what == _FLAG if "requires_grad" in gap.expected else failure.what in _OF_A_GRADIENT
+    aspects = _ASPECTS.get(gap.symptom)
+    return aspects is None or failure.what in aspects or not tensors(result)
+
+
+def _shows_exception(failure: Sign, gap: Gap) -> bool:
+    if gap.expected.startswith(_RAISES):
+        return failure.how is How.ACCEPTS and failure.what in gap.expected
+    if gap.exception:
+        return failure.how is How.RAISES and failure.what.rpartition(".")[2] == gap.exception.rpartition(".")[2]
+    return True
+
+
+Form = tuple[object, ...]
+
+
+def form(result: Encoded) -> Form:
+    """What tells the result of one overload from that of another: the kind of thing that it is, and its dimensions."""
+    if tag(result) == TENSOR:
+        return (TENSOR, len(TensorValue._make(result).shape))
+    items = _items(result)
+    if items is not None:
+        return (tag(result), *(form(item) for item in items[:1]))
+    return (tag(result) or type(result).__name__,)
+
+
+def forms(results: Encoded) -> frozenset[Form]:
+    """The forms of the results that a program gives, which are in a list."""
+    items = _items(results) if tag(results) == LIST else None
+    return frozenset(map(form, [results] if items is None else items))
+
+
+def _items(result: Encoded) -> Sequence[Encoded] | None:
+    match typed(result):
+        case ListValue() | TupleValue() | NamedTupleValue() as sequence:
+            return sequence.items
+        case _:
+            return None

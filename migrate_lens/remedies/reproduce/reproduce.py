@@ -15,7 +15,7 @@ from itertools import islice
 
 from migrate_lens.model.report import Gap, Key, Symptom
 from migrate_lens.model.trace import Event, Raised
-from migrate_lens.model.value import LIST, Encoded, difference, tag
+from migrate_lens.model.value import LIST, Encoded, describe, difference, tag
 from migrate_lens.programs.drafts import Draft, Text, write
 from migrate_lens.programs.large import plain_large
 from migrate_lens.programs.literals import Unwritable
@@ -25,8 +25,8 @@ from migrate_lens.remedies.lab import Lab, Trial
 from migrate_lens.remedies.publish.sources import without_comments
 from migrate_lens.remedies.reproduce import functions
 from migrate_lens.remedies.reproduce.expect import checks
-from migrate_lens.remedies.reproduce.outcomes import How, Sign, shows, sign
-from migrate_lens.remedies.reproduce.reduce import DRAFT_PASSES, PROGRAM_PASSES, Budget, reduce
+from migrate_lens.remedies.reproduce.outcomes import Form, How, Sign, differs, forms, shows, sign
+from migrate_lens.remedies.reproduce.reduce import DRAFT_PASSES, PROGRAM_PASSES, Budget, Pass, fewer_arguments, reduce
 
 LONGEST = 25
 _PATIENCE = 10
@@ -94,15 +94,22 @@ class Occurrence:
 
 
 def occurrences(gap: Gap, records: Sequence[ProbeRecord]) -> Iterator[Occurrence]:
-    """Recorded events that a gap may be about: by name and site, then by name, then by site."""
+    """Recorded events that a gap may be about: by what they gave, by name and site, then by name, then by site.
+
+    Of a loop's rounds those are taken that gave what the gap says that torch gives: only some of them may differ.
+    """
     seen: set[tuple[object, ...]] = set()
-    for matches in (_named_there, _named, stands_at):
+    for matches in (_gave, _named_there, _named, stands_at):
         for record in records:
             for event in record.trace.events:
                 place = event.key[:6]
                 if event.what != "handed" and place not in seen and matches(event, gap):
                     seen.add(place)
                     yield Occurrence(event, record)
+
+
+def _gave(event: Event, gap: Gap) -> bool:
+    return _named(event, gap) and event.returned and describe(event.value) == gap.expected.removeprefix("returns ")
 
 
 def _named(event: Event, gap: Gap) -> bool:
@@ -166,9 +173,16 @@ def _from_draft(gap: Gap, lab: Lab, draft: Draft, *, own_call: bool) -> Reproduc
     if same is None:
         return None
     budget = Budget(*_CALL_BUDGET)
-    small = _text(reduce(draft, DRAFT_PASSES, same.draft, budget))
+    small = _text(reduce(draft, _passes(gap), same.draft, budget))
     assert small is not None
     return _End(gap, lab, small, same, by_call=True, own_call=own_call).reached(budget)
+
+
+def _passes(gap: Gap) -> tuple[Pass[Draft], ...]:
+    """How a call is made smaller; where its name is missing its arguments cannot tell, and it is called as it was."""
+    if gap.symptom is Symptom.MISSING_API:
+        return tuple(one for one in DRAFT_PASSES if one is not fewer_arguments)
+    return DRAFT_PASSES
 
 
 def _text(draft: Draft) -> Text | None:
@@ -186,23 +200,26 @@ class _Same:
         lab: where programs are tried.
         sign: the failure.
         values: False where torch's own result depends on the random generator.
+        forms: what kind of results torch gives: another overload gives others.
     """
 
     lab: Lab
     sign: Sign
     values: bool
+    forms: frozenset[Form]
 
     @classmethod
     def of(cls, gap: Gap, lab: Lab, source: str) -> _Same | None:
         """The test that a first program sets; None where it does not fail as the gap does."""
         trial = lab.both(source)
         failure = sign(trial)
-        if failure is None or not shows(failure, gap.symptom):
+        result = trial.torch.ending.value if trial.torch.finished else None
+        if failure is None or not shows(failure, gap, result):
             return None
         if failure.how is not How.DIFFERS or _stable(lab, source, trial):
-            return cls(lab, failure, values=True)
+            return cls(lab, failure, True, forms(result))
         steady = sign(trial, values=False)
-        return None if steady is None else cls(lab, steady, values=False)
+        return None if steady is None or not shows(steady, gap, result) else cls(lab, steady, False, forms(result))
 
     def draft(self, draft: Draft) -> bool:
         """Whether a draft fails in the same way."""
@@ -213,6 +230,8 @@ class _Same:
         """Whether a program fails in the same way."""
         trial = self.lab.both(source)
         if sign(trial, values=self.values) != self.sign:
+            return False
+        if trial.torch.finished and not forms(trial.torch.ending.value) <= self.forms:
             return False
         return self.sign.how is not How.DIFFERS or not self.values or _stable(self.lab, source, trial)
 
@@ -318,7 +337,8 @@ class _End:
         if len(got) != len(want):
             return
         for index, expression in enumerate(self.text.results):
-            yield from self._asserting(checks(expression, want[index], got[index]))
+            if differs(want[index], got[index], self.same.values) == self.same.sign.what:
+                yield from self._asserting(checks(expression, want[index], got[index]))
 
     def _stated(self) -> Iterator[str]:
         """With assertions that state torch's results, and then as it is: it fails by itself."""
@@ -371,7 +391,7 @@ def _names(text: str) -> set[str]:
 
 def same_gap(gap: Gap, keys: frozenset[Key]) -> bool:
     """Whether a diagnosis of the reproduction names the same gap, and no other: what is first to fail is the gap."""
-    return bool(keys) and all(key.api == gap.api for key in keys)
+    return any(key.symptom is gap.symptom for key in keys) and all(key.api == gap.api for key in keys)
 
 
 def _ended(text: Text) -> str:

@@ -77,6 +77,15 @@ def test_a_fork_is_what_a_fresh_interpreter_is(room: CleanRoom) -> None:
         assert "pristine" not in log(side)
 
 
+def test_frames_of_a_fork_are_the_programs(room: CleanRoom) -> None:
+    """A framework may show the whole stack, as Paddle does in some messages."""
+    source = "import traceback\n\nimport torch\n\n\ndef f():\n    traceback.print_stack()\n\n\nf()\nraise KeyError(1)\n"
+    for side in (verdict := room.verify({"mre.py": source}, "mre.py")).torch, verdict.paddle:
+        assert [run.output.count("in f") for run in side] == [1] * TIMES
+        assert "pristine" not in log(side)
+        assert f"{TIMES - 1} more runs, each the same" in log(side)
+
+
 @pytest.mark.parametrize(
     ("ending", "failure"),
     [

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 from fake_lab import finished, raised, tensor
+from sample_reports import gap
 
 from migrate_lens.model.trace import Died
+from migrate_lens.model.value import Encoded
 from migrate_lens.remedies.lab import Side, Trial
-from migrate_lens.remedies.reproduce.outcomes import How, sign
+from migrate_lens.remedies.reproduce.outcomes import How, Sign, form, shows, sign
 
 _DEAD = Side(Died(), "SIGSEGV")
 _SLOW = Side(Died(), "timeout")
@@ -49,3 +51,49 @@ def test_another_name_in_the_message_is_another_failure() -> None:
     one = sign(Trial(finished(), raised("AttributeError", "module 'paddle' has no attribute 'fmod'")))
     other = sign(Trial(finished(), raised("AttributeError", "module 'paddle' has no attribute 'tensor'")))
     assert one != other
+
+
+_RAISED = {"exception": "TypeError", "expected": "returns tensor[1] float32", "actual": "raises TypeError: no"}
+_REFUSED = {"exception": "", "expected": "raises IndexError: no", "actual": "returns 3"}
+_T, _N = tensor([1.0]), 3
+
+
+@pytest.mark.parametrize(("symptom", "said", "failure", "result", "shown"), [
+    ("value", {}, Sign(How.DIFFERS, "value"), _T, True),
+    ("value", {}, Sign(How.DIFFERS, "shape"), _T, False),
+    ("value", {}, Sign(How.RAISES, "ValueError"), _T, False),
+    ("value", {}, Sign(How.ACCEPTS, "RuntimeError"), _T, False),
+    ("shape", {}, Sign(How.DIFFERS, "shape"), _T, True),
+    ("shape", {}, Sign(How.DIFFERS, "value"), _T, False),
+    ("shape", {}, Sign(How.DIFFERS, "value"), _N, True),  # a shape that is looked at is no tensor itself
+    ("dtype", {}, Sign(How.DIFFERS, "dtype"), _T, True),
+    ("dtype", {}, Sign(How.DIFFERS, "value"), _T, False),
+    ("gradient", {"expected": "tensor[2] float32 (1.0, 2.0)"}, Sign(How.DIFFERS, "value"), _T, True),
+    ("gradient", {"expected": "tensor[2] float32 (1.0, 2.0)"}, Sign(How.DIFFERS, "gradient"), _T, False),
+    ("gradient", {"expected": "requires_grad False"}, Sign(How.DIFFERS, "gradient"), _T, True),
+    ("gradient", {"expected": "requires_grad False"}, Sign(How.DIFFERS, "value"), _T, False),
+    ("exception", _RAISED, Sign(How.RAISES, "TypeError"), _T, True),
+    ("exception", _RAISED, Sign(How.RAISES, "ValueError"), _T, False),
+    ("exception", _RAISED, Sign(How.DIFFERS, "value"), _T, False),
+    ("exception", _REFUSED, Sign(How.ACCEPTS, "IndexError"), _T, True),
+    ("exception", _REFUSED, Sign(How.ACCEPTS, "KeyError"), _T, False),
+    ("exception", _REFUSED, Sign(How.RAISES, "TypeError"), _T, False),
+    ("missing_api", {}, Sign(How.RAISES, "AttributeError"), _T, True),
+    ("missing_api", {}, Sign(How.DIFFERS, "value"), _T, False),
+])  # fmt: skip
+def test_a_failure_must_be_the_gaps_own(
+    symptom: str, said: dict[str, str], failure: Sign, result: Encoded, shown: bool
+) -> None:
+    assert shows(failure, gap("torch.f", symptom, **said), result) is shown
+
+
+@pytest.mark.parametrize(("one", "other", "same"), [
+    (tensor([1.0, 2.0]), tensor([1]), True),
+    (tensor([1.0]), tensor([[1.0]]), False),
+    (tensor([1.0]), "torch.FloatTensor", False),
+    (tensor([1.0]), ("L", [tensor([1.0])]), False),
+    (3, 4, True),
+    (3, "x", False),
+])  # fmt: skip
+def test_another_overload_gives_another_form(one: Encoded, other: Encoded, same: bool) -> None:
+    assert (form(one) == form(other)) is same

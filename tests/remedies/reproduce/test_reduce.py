@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from migrate_lens.programs.drafts import Argument, Draft, Step, StepForm, write
-from migrate_lens.remedies.reproduce.reduce import DRAFT_PASSES, PROGRAM_PASSES, Budget, reduce
+from migrate_lens.remedies.reproduce.reduce import DRAFT_PASSES, PROGRAM_PASSES, Budget, plainer_constants, reduce
 
 
 def _draft(shape: tuple[int, ...], keywords: list[str]) -> Draft:
@@ -79,3 +79,8 @@ def test_equal_inputs_stay_two_variables() -> None:
         (), (Step(StepForm.CALL, "torch.f", "out", (Argument("", one), Argument("", other), Argument("", one))),)
     )
     assert "torch.f(x, y, x)" in write(draft).measured
+
+
+def test_a_string_that_says_more_than_it_must_is_plain() -> None:
+    source = 'name = "Jane Doe"\nmode = "bilinear"\nresult = {name: mode, "Jane Doe": 1}\n'
+    assert list(plainer_constants(source)) == ["name = 'a'\nmode = 'bilinear'\nresult = {name: mode, 'a': 1}\n"]
