@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from migrate_lens.audit.tree import Role, role_of
-from migrate_lens.model.uses import Scan
+from migrate_lens.model.uses import Import, Scan, Use
 
 # Names that a file takes from a re-export of torch, with the torch names that they stand for.
 Seeds = tuple[tuple[str, str], ...]
@@ -32,13 +33,16 @@ class Modules:
 
     def loaded(self, path: str, scan: Scan) -> Iterator[str]:
         """Files that run when a file is imported."""
-        for level, module, names, at in scan.imports:
-            if at != "import":
-                continue
-            base = self.base(path, level, module)
-            for candidate in (*parents(base), *(f"{base}.{name.partition('=')[0]}" for name in names)):
-                if candidate in self.path_of:
-                    yield self.path_of[candidate]
+        for one in scan.imports:
+            if one.at == "import":
+                yield from self.brought(path, one)
+
+    def brought(self, path: str, one: Import) -> Iterator[str]:
+        """The library's own files that one import statement of a file runs, in Python's order."""
+        base = self.base(path, one.level, one.module)
+        for candidate in (*parents(base), *(f"{base}.{name.partition('=')[0]}" for name in one.names)):
+            if candidate in self.path_of:
+                yield self.path_of[candidate]
 
 
 def dotted(path: str, packages: set[str]) -> str:
@@ -67,24 +71,56 @@ def roots(modules: Modules) -> list[str]:
     ]
 
 
-def closure(modules: Modules, scans: Mapping[str, Scan], start: list[str]) -> dict[str, int]:
-    """All files that run when the start files are imported, and the how-many-th of them each one ends as, from 0.
-
-    What a file imports is taken to run before the rest of it, as imports stand at the top.
-    """
-    ended: dict[str, int] = {}
+def closure(modules: Modules, scans: Mapping[str, Scan], start: Iterable[str]) -> set[str]:
+    """All files that run when the start files are imported."""
     entered: set[str] = set()
-    stack = [(path, False) for path in reversed(start)]
-    while stack:
-        path, imported = stack.pop()
-        if imported:
-            ended.setdefault(path, len(ended))
-        elif path not in entered:
+    waiting = list(start)
+    while waiting:
+        path = waiting.pop()
+        if path not in entered:
             entered.add(path)
-            stack.append((path, True))
-            below = modules.loaded(path, scans[path]) if path in scans else ()
-            stack.extend((other, False) for other in reversed(list(below)))
-    return ended
+            waiting.extend(modules.loaded(path, scans[path]) if path in scans else ())
+    return entered
+
+
+class Step(NamedTuple):
+    """One use of torch that importing a package comes by."""
+
+    path: str
+    use: Use
+
+
+def steps(modules: Modules, scans: Mapping[str, Scan], start: Iterable[str]) -> Iterator[Step]:
+    """What importing the start files does with torch, in the order in which Python executes the lines.
+
+    A file is left where it imports another one of the library, and gone on with behind that line; one that is being
+    imported already is not entered again. What is optional where it stands, or is brought by an import that is, stops
+    nobody and is left out.
+    """
+    entered: set[str] = set()
+    waiting: list[Iterator[Step | str]] = [iter(list(start))]
+    while waiting:
+        step = next(waiting[-1], None)
+        if step is None:
+            waiting.pop()
+        elif isinstance(step, Step):
+            yield step
+        elif step not in entered and step in scans:
+            entered.add(step)
+            waiting.append(_lines_of(modules, step, scans[step]))
+
+
+def _lines_of(modules: Modules, path: str, scan: Scan) -> Iterator[Step | str]:
+    """The uses of one file and the files that it imports, line by line."""
+    lines: list[tuple[int, Use | Import]] = [(use.line, use) for use in scan.uses if use.at == "import"]
+    lines += [(one.line, one) for one in scan.imports if one.at == "import"]
+    for _, met in sorted(lines, key=lambda line: line[0]):
+        if met.guard:
+            continue
+        if isinstance(met, Use):
+            yield Step(path, met)
+        else:
+            yield from modules.brought(path, met)
 
 
 def entries(modules: Modules, scans: Mapping[str, Scan], start: list[str]) -> set[str]:
@@ -102,11 +138,11 @@ def seeds(modules: Modules, scans: Mapping[str, Scan]) -> dict[str, Seeds]:
     }
     for path, scan in scans.items():
         own = set()
-        for level, module, names, _ in scan.imports:
-            given = exports.get(modules.base(path, level, module))
+        for one in scan.imports:
+            given = exports.get(modules.base(path, one.level, one.module))
             if not given:
                 continue
-            for name in names:
+            for name in one.names:
                 source, _, alias = name.partition("=")
                 if source in given:
                     own.add((alias or source, given[source]))

@@ -71,15 +71,19 @@ def plain_imports(data: bytes) -> tuple[Import, ...]:
     """The imports of a file that never says torch, found by their text: it is on the way to those that do."""
     imports: dict[Import, None] = {}
     at: When
-    for indent, dots, module, names in FROM.findall(data):
+    for found in FROM.finditer(data):
+        indent, dots, module, names = found.groups()
         at = "call" if indent else "import"
+        line = line_at(data, found.start())
         pairs = [(name.decode(), alias.decode()) for name, alias in NAME.findall(re.sub(rb"#[^\n]*", b"", names))]
         joined = tuple(f"{name}={alias}" if alias else name for name, alias in pairs)
-        imports[Import(len(dots), module.decode("ascii", "replace"), joined, at)] = None
-    for indent, names in PLAIN.findall(data):
+        imports[Import(len(dots), module.decode("ascii", "replace"), joined, at, line)] = None
+    for found in PLAIN.finditer(data):
+        indent, names = found.groups()
         at = "call" if indent else "import"
+        line = line_at(data, found.start())
         for name in names.decode("ascii", "replace").split(","):
-            imports[Import(0, name.split(" as ")[0].strip(), (), at)] = None
+            imports[Import(0, name.split(" as ")[0].strip(), (), at, line)] = None
     return tuple(imports)
 
 

@@ -28,6 +28,7 @@ def _holding(report: AuditReport) -> Iterator[str]:
 
 def _library(library: LibraryAudit) -> Iterator[str]:
     yield from (f"## {_cell(library.name)}", "", audited.size(library), "")
+    yield from (f"- {line}" for line in audited.grading(library))
     yield from (f"- {name}: {tally}" for name, tally in audited.tallies(library) if tally)
     yield from ("", "### Plan", "")
     yield from (f"- **{heading}**: {_cell(text)}" for heading, text in audited.plan(library))
