@@ -21,7 +21,7 @@ from migrate_lens.model.audit import (
     AuditReport,
     Basis,
     FrameworkVersion,
-    Grade,
+    Grading,
     Holding,
     LayerFiles,
     LibraryAudit,
@@ -87,7 +87,7 @@ def _audit(said: str) -> AuditReport:
     library = LibraryAudit(
         name=said,
         root=f"/src/{said}",
-        grade=Grade.A,
+        grading=Grading(0, 1, 1),
         files=1,
         torch_files=1,
         uses=1,

@@ -24,9 +24,10 @@ from migrate_lens.audit.meaning import (
     tensor,
 )
 from migrate_lens.audit.receivers import CallFacts, Receivers, last_line
-from migrate_lens.model.uses import Certainty, Guard
+from migrate_lens.model.uses import LAZY, Certainty, Guard
 
 STRING = re.compile(r"torch\.\w[\w.]*|\W{0,3}\w*(?:TORCH|Torch|CUDA|NVCC|nvcc|cudart)\w*(?:[=.-]\S*)?")
+DIMENSION = re.compile(r"(?:^|_)(?:dims?|axis|axes|d|i)(?:$|_|\d)")
 TORCH_MODULE = re.compile(r"torch(\.\w+)*")
 WIDEST = 10_000  # elements of a literal list beyond which it is data, not a program
 LONGEST_ANNOTATION = 200  # letters of a string that may be an annotation
@@ -35,6 +36,12 @@ CHECKED = 12  # how many of the last uses an isinstance check may have brought
 SPELLED = ("torch.dtype", "torch.device", "torch.Size")
 NATIVE_LOADERS = (".load_library", "cpp_extension.load", "cpp_extension.load_inline")
 SEQUENCES = ("list", "sequence", "tuple", "iterable")
+
+# Where a count is consumed, so that nothing can tell a number from a tensor that holds one.
+TEST, ARGUMENT = "test", "argument"
+COUNTS = ("numel", "nelement")
+NUMBERS = ("range", "int", "float", "str", "print", "bool", "len", "abs")
+SHAPES = {"tuple", "list"}
 
 Handler = Callable[..., Meaning]
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
@@ -123,6 +130,7 @@ class Expressions(Receivers):
     def given(self, node: ast.Call, target: Meaning) -> Meaning:
         """Look at the arguments of a call; what the first one stands for."""
         first: Meaning = None
+        outer, self.place = self.place, ARGUMENT if takes_any_number(node, target) else ""
         for index, arg in enumerate(node.args):
             meaning = self.visit(arg)
             self.hand_on(meaning, target, arg)
@@ -130,6 +138,7 @@ class Expressions(Receivers):
                 first = meaning
         for keyword in node.keywords:
             self.hand_on(self.visit(keyword.value), target, keyword.value)
+        self.place = outer
         return first
 
     def hand_on(self, given: Meaning, target: Meaning, arg: ast.expr) -> None:
@@ -147,7 +156,8 @@ class Expressions(Receivers):
         return instance(result_of(target.name), Certainty.LIKELY)
 
     def method_call(self, node: ast.Call, target: Member, line: int, then: str) -> Meaning:
-        """A call of a member of an instance."""
+        """A call of a member of an instance; of a count it is of interest where it goes."""
+        then = then or (self.place if target.name in COUNTS else "")
         self.note("method", target.api, line, target.sure, target.owner, call_facts(node, then))
         return instance(result_of(target.api), target.sure) if target.owner == TENSOR else None
 
@@ -193,6 +203,9 @@ class Expressions(Receivers):
             return self.by_name(name, node, first)
         if name == "isinstance" and len(node.args) == 2:
             self.promote_isinstance(node.args[1])
+            asked = {below.id for below in ast.walk(node.args[1]) if isinstance(below, ast.Name)} & SHAPES
+            if isinstance(first, Instance) and first.of == "torch.Size" and len(asked) == 1:
+                self.note("isinstance", first.of, node.lineno, first.sure, asked.pop())
         return None
 
     def by_name(self, name: str, node: ast.Call, owner: Meaning) -> Meaning:
@@ -228,12 +241,30 @@ class Expressions(Receivers):
         meaning = self.settle(self.chain(node.value, "[]"), node.value)
         if isinstance(node.value, ast.Name | ast.Attribute):
             self.note_read(meaning, last_line(node.value))
-        self.visit(node.slice)
+        self.visit_at(ARGUMENT, node.slice)
         return element(meaning) or tensor(meaning)
+
+    def visit_at(self, place: str, node: ast.expr) -> Meaning:
+        """What an expression stands for that is consumed where it stands: as a test, or as an argument."""
+        outer, self.place = self.place, place
+        meaning = self.visit(node)
+        self.place = outer
+        return meaning
+
+    def tested(self, node: ast.While | ast.Assert) -> Meaning:
+        """A statement with a test."""
+        self.visit_at(TEST, node.test)
+        for part in (*getattr(node, "body", ()), *getattr(node, "orelse", ())):
+            self.visit(part)
+        if isinstance(node, ast.Assert) and node.msg is not None:
+            self.visit(node.msg)
+        return None
 
     def binary(self, node: ast.BinOp) -> Meaning:
         """Arithmetic with a tensor gives a tensor."""
-        left, right = self.visit(node.left), self.visit(node.right)
+        alone = self.place if self.place == TEST else ""  # what is computed with a count is no count
+        left = self.visit_at(alone, node.left)
+        right = self.visit_at(ARGUMENT if tensor(left) else alone, node.right)
         self.joined(node, left, right)
         return tensor(left) or tensor(right)
 
@@ -252,7 +283,7 @@ class Expressions(Receivers):
     def either(self, node: ast.IfExp) -> Meaning:
         """A conditional expression has the type of whichever branch is known."""
         test = guard_of(node.test)
-        self.visit(node.test)
+        self.visit_at(TEST, node.test)
         outer, self.guard = self.guard, self.guard or test
         left, right = self.visit(node.body), self.visit(node.orelse)
         self.guard = outer
@@ -341,14 +372,12 @@ class Expressions(Receivers):
             meaning = self.chain(node)
             if not isinstance(meaning, TorchName) or not meaning.is_member:
                 return None
-            self.note("annotation", meaning.name, last_line(node), value="lazy" if self.lazy else "")
+            self.note("annotation", meaning.name, last_line(node), value=LAZY if self.lazy else "")
             return Instance(SAME.get(meaning.name, meaning.name), Certainty.CERTAIN)
         if isinstance(node, ast.Constant):
             return self.string_annotation(node)
         if isinstance(node, ast.BinOp):
-            if not self.lazy:
-                self.joined(node, *(self.chain(side) for side in (node.left, node.right) if is_dotted(side)))
-            return self.annotation(node.left) or self.annotation(node.right)
+            return self.union_annotation(node)
         if isinstance(node, ast.Subscript):
             return self.generic_annotation(node)
         self.anything(node)
@@ -371,6 +400,16 @@ class Expressions(Receivers):
         self.lazy = lazy
         return meaning
 
+    def union_annotation(self, node: ast.BinOp) -> Meaning:
+        """``X | Y``: what Python makes of it when the line runs is one use of each name, and no annotation besides."""
+        meanings = []
+        for side in (node.left, node.right):
+            before = len(self.uses)
+            meanings.append(self.annotation(side))
+            if not self.lazy and is_dotted(side):
+                self.uses[before:] = [use._replace(event="union", value="") for use in self.uses[before:]]
+        return meanings[0] or meanings[1]
+
     def generic_annotation(self, node: ast.Subscript) -> Meaning:
         """``Optional[X]`` is an X; ``list[X]`` a sequence of X; of other generics only the names are noted."""
         head = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
@@ -383,6 +422,15 @@ class Expressions(Receivers):
             return None
         first = meanings[0]
         return Several(first.of, first.sure) if isinstance(first, Instance) else first
+
+
+def takes_any_number(node: ast.Call, target: Meaning) -> bool:
+    """Whether a call reads a number and a tensor that holds one alike; ``split`` and several sizes do not."""
+    match target:
+        case TorchName(name=name) | Member(name=name):
+            return len(node.args) == 1 and name.rpartition(".")[2] != "split"
+        case _:
+            return isinstance(node.func, ast.Name) and node.func.id in NUMBERS
 
 
 def is_dotted(node: ast.expr) -> bool:
@@ -412,8 +460,18 @@ def call_facts(node: ast.Call, then: str) -> CallFacts:
         lines=tuple([keyword.lineno for keyword in named]),
         positional=-1 if starred else len(node.args),
         then=then,
-        literal="number" if any(map(is_number, node.args)) else "",
+        literal=literal_kind(node.args),
     )
+
+
+def literal_kind(arguments: list[ast.expr]) -> str:
+    """What the positional arguments of a call are by the look of them."""
+    if any(map(is_number, arguments)):
+        return "number"
+    if any(isinstance(one, ast.List | ast.Tuple | ast.ListComp) for one in arguments):
+        return "sequence"
+    called = [one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in arguments]
+    return "dimension" if any(DIMENSION.search(name) for name in called) else ""
 
 
 Expressions.handlers = {
@@ -430,6 +488,7 @@ Expressions.handlers = {
     ast.Tuple: Expressions.sequence,
     ast.Set: Expressions.sequence,
     ast.Lambda: Expressions.function_literal,
+    **dict.fromkeys((ast.While, ast.Assert), Expressions.tested),
     **dict.fromkeys((ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp), Expressions.comprehension),
     **dict.fromkeys((ast.Load, ast.Store, ast.Del, ast.Pass, ast.Break, ast.Continue), Expressions.nothing),
 }

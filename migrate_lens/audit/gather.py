@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from migrate_lens.audit import reach
 from migrate_lens.audit.python import NATIVE_MODULE
+from migrate_lens.audit.surface import Answer
 from migrate_lens.audit.tree import Language, Role, role_of
-from migrate_lens.audit.verdicts import OTHER_KIND, SHADOWED, Finding, Judge
+from migrate_lens.audit.verdicts import OTHER_KIND, Finding, Judge
 from migrate_lens.model.audit import AskedName, AuditGap, Basis, Reach, Spot, Verdict
 from migrate_lens.model.report import Category, Decision, Gap, Key, Layer, Site, Stage
 from migrate_lens.model.uses import Certainty, Scan, Use, When
@@ -62,10 +63,9 @@ class Nearness:
         python = [path for path in scans if language(path) is Language.PYTHON]
         self.modules = reach.Modules(python)
         self.roots = reach.roots(self.modules)
-        self._starts: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for number, (path, line) in enumerate(reach.stretches(self.modules, scans, self.roots)):
-            self._starts[path].append((line, number))
+        self.loaded = reach.closure(self.modules, scans, self.roots)
         self.lone = not self.roots
+        self.start = self.roots or [path for path in python if role_of(path) is Role.LIBRARY]
         self.entries = reach.entries(self.modules, scans, self.roots)
         self.natives = Natives(scans)
 
@@ -75,15 +75,11 @@ class Nearness:
             reach = OUTSIDE[role]
         elif language(path) is not Language.PYTHON:
             reach = Reach.BUILD
-        elif path in self._starts or self.lone:
+        elif path in self.loaded or self.lone:
             return {"import": Reach.IMPORT, "call": Reach.API}
         else:
             reach = Reach.MODULE
         return {"import": reach, "call": reach}
-
-    def order(self, site: Site) -> int:
-        """The how-many-th stretch of an import a line is in; lines of a stretch run in their order."""
-        return max((number for line, number in self._starts.get(site.path, ()) if line <= site.line), default=0)
 
 
 def ignored(scan: Scan, rule: str, key: Key, line: int) -> bool:
@@ -191,8 +187,8 @@ def gap_of(key: Key, sightings: list[Sighting]) -> AuditGap:
     files = {spot.site.path for spot in spots}
     reaches = {spot.reach for spot in spots}
     spread = 0.25 * math.log2(len(files) + 1) + 0.05 * math.log2(len(spots) + 1)
-    # The detail of a wrong kind of thing, or of a shadowed one, is in the finding's own words already.
-    detail = f":{key.detail}" if key.detail and key.detail not in (OTHER_KIND, SHADOWED) else ""
+    # The detail of a wrong kind of thing is in the finding's own words already.
+    detail = f":{key.detail}" if key.detail and key.detail != OTHER_KIND else ""
     gap = Gap(
         id=f"{key.api}:{key.symptom}{detail}",
         api=key.api,
@@ -222,22 +218,28 @@ def evidence(sightings: list[Sighting]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def rank(gaps: Iterable[AuditGap]) -> tuple[AuditGap, ...]:
-    """What bites first, first."""
-    return tuple(sorted(gaps, key=lambda audited: (-audited.score, audited.gap.id)))
+def rank(gaps: Iterable[AuditGap], first: Site | None = None) -> tuple[AuditGap, ...]:
+    """What bites first, first: what stops the import at a site, then by score."""
+
+    def order(audited: AuditGap) -> tuple[bool, float, str]:
+        stops = audited.basis is Basis.ASKED and first in audited.gap.sites
+        return not stops, -audited.score, audited.gap.id
+
+    return tuple(sorted(gaps, key=order))
 
 
 def inventory(scans: Mapping[str, Scan], judge: Judge) -> tuple[AskedName, ...]:
     """Every name that was looked up, with its verdict and its uses."""
     counts: Counter[str] = Counter()
-    verdicts: dict[str, Verdict] = {}
-    unknown = Verdict.UNKNOWN
+    answers: dict[str, Answer] = {}
     for scan in scans.values():
         for use in scan.uses:
-            api = judge.named(use)
+            api = use.api
             if not api:
                 continue
             counts[api] += 1
-            if api not in verdicts or verdicts[api] is unknown:
-                verdicts[api] = judge.verdict(use)
-    return tuple(AskedName(api, verdicts[api], count) for api, count in counts.most_common())
+            if api not in answers or answers[api].verdict is Verdict.UNKNOWN:
+                answers[api] = judge.answer(use)
+    return tuple(
+        AskedName(api, answers[api].verdict, count, answers[api].nearest) for api, count in counts.most_common()
+    )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from migrate_lens.audit import reach
 from migrate_lens.audit.gather import Nearness, language
 from migrate_lens.audit.tree import Language, Role, role_of
-from migrate_lens.model.audit import AuditGap, Grade, LayerFiles, Plan, Reach
-from migrate_lens.model.report import Layer, Site, Symptom
+from migrate_lens.audit.verdicts import Finding, Judge
+from migrate_lens.model.audit import AskedName, AuditGap, Grading, LayerFiles, Plan, Reach, Verdict
+from migrate_lens.model.report import Layer, Symptom
 from migrate_lens.model.uses import Event, Scan
 
 ORDER = (Layer.BUILD, Layer.PYTHON_PROXY, Layer.CPP_API, Layer.OP_REGISTRY, Layer.PYTHON_INTERFACE)
@@ -21,7 +23,6 @@ _STOPS = frozenset((
 ))  # fmt: skip
 AWAY = (Reach.TEST, Reach.EXAMPLE)
 SERIOUS = 2.0  # the least score of a gap that a user would meet
-GRADES = ((0, Grade.A), (5, Grade.B), (20, Grade.C), (60, Grade.D))
 GLUED = 3  # modules over torch beyond which a library with registrations is more than a wrapper
 
 
@@ -43,7 +44,8 @@ def kind_of(scans: Mapping[str, Scan]) -> Kind:
         if uses_of("library", native) and glue > GLUED:
             return Kind("runtime glue", "TORCH_LIBRARY registrations in C++, called through torch.ops from Python")
         return Kind("plain extension", "the build entry and the pybind module; Python is a thin wrapper")
-    dsl = sorted(DSL & {one.module.partition(".")[0] for scan in modules for one in scan.imports})
+    needed = [one for scan in modules for one in scan.imports if one.at == "import" and not one.guard]
+    dsl = sorted(DSL & {one.module.partition(".")[0] for one in needed})
     if dsl:
         kernels = f"kernels in {', '.join(dsl)}"
         return Kind("kernel DSL", f"{kernels}; torch holds the memory, the streams and the autograd functions")
@@ -67,41 +69,40 @@ def serious(gaps: Iterable[AuditGap]) -> list[AuditGap]:
     return [gap for gap in gaps if gap.score >= SERIOUS and not gap.guarded and gap.reach not in AWAY]
 
 
-def grade_of(gaps: Iterable[AuditGap]) -> Grade:
-    """By how many gaps a user would meet."""
-    number = len(serious(gaps))
-    return next((grade for most, grade in GRADES if number <= most), Grade.E)
+def grading(gaps: Iterable[AuditGap], names: Iterable[AskedName]) -> Grading:
+    """By how many gaps a user would meet; the share of names that are there is told beside it."""
+    torchs = [name.verdict for name in names if "." in name.api and name.verdict is not Verdict.UNKNOWN]
+    return Grading(len(serious(gaps)), len(torchs), torchs.count(Verdict.PRESENT))
 
 
-def first_patch(gaps: tuple[AuditGap, ...], near: Nearness) -> str:
+def first_patch(scans: Mapping[str, Scan], gaps: tuple[AuditGap, ...], near: Nearness, judge: Judge) -> str:
     """Where the first patch belongs: where a build fails, else the import, else the cheapest layer that has a gap."""
-    stops = [audited for audited in gaps if audited.gap.symptom in _STOPS]
-    candidates = serious(stops)
-    building = [audited for audited in candidates if audited.gap.layer is Layer.BUILD]
-    # An import stops at the first of them, however little a score says of it.
-    first = min((site for gap in building or stops for site in _met(gap, near)), default=None)
-    if first is not None:
-        return f"{first.site.path}:{first.site.line} ({first.layer}: {first.api})"
+    candidates = [audited for audited in serious(gaps) if audited.gap.symptom in _STOPS]
+    building = [audited.gap for audited in candidates if audited.gap.layer is Layer.BUILD] if near.natives.built else []
+    stop = import_stop(scans, near, judge)
+    if stop is not None and not building:
+        return f"{stop.path}:{stop.line} ({stop.finding.layer}: {stop.finding.key.api})"
     for layer in ORDER:
-        for gap in (audited.gap for audited in candidates if audited.gap.layer is layer):
-            return f"{gap.sites[0].path}:{gap.sites[0].line} ({layer}: {gap.api})"
+        for gap in building or (audited.gap for audited in candidates if audited.gap.layer is layer):
+            return f"{gap.sites[0].path}:{gap.sites[0].line} ({gap.layer}: {gap.api})"
     return "none seen by reading: enable compat with the library in its scope and run its tests"
 
 
-class Meeting(NamedTuple):
-    """A site that is met when a package is built or imported: when, where, and what."""
+class Stop(NamedTuple):
+    """The first line that importing the library cannot get past, and why."""
 
-    stretch: int
-    site: Site
-    layer: Layer
-    api: str
+    path: str
+    line: int
+    finding: Finding
 
 
-def _met(audited: AuditGap, near: Nearness) -> Iterator[Meeting]:
-    """The unguarded sites of a gap that building or importing the library comes by, in the order of the files."""
-    for spot in audited.spots:
-        if not spot.guard and spot.reach in (Reach.IMPORT, Reach.BUILD):
-            yield Meeting(near.order(spot.site), spot.site, audited.gap.layer, audited.gap.api)
+def import_stop(scans: Mapping[str, Scan], near: Nearness, judge: Judge) -> Stop | None:
+    """Where importing the library first fails, as Python executes the lines."""
+    for path, use in reach.steps(near.modules, scans, near.start):
+        finding = judge.stop(use)
+        if finding is not None:
+            return Stop(path, use.line, finding)
+    return None
 
 
 def validation(library: str, scans: Mapping[str, Scan], near: Nearness, built: bool) -> tuple[str, ...]:
@@ -132,7 +133,7 @@ def changed(gaps: tuple[AuditGap, ...]) -> tuple[LayerFiles, ...]:
     return tuple(LayerFiles(str(layer), tuple(sorted(files))) for layer, files in by_layer.items() if files)
 
 
-def make(library: str, scans: Mapping[str, Scan], gaps: tuple[AuditGap, ...], near: Nearness) -> Plan:
+def make(library: str, scans: Mapping[str, Scan], gaps: tuple[AuditGap, ...], near: Nearness, judge: Judge) -> Plan:
     """The whole plan of a library that is called so."""
     kind, control = kind_of(scans)
     touched = {path for gap in gaps for path in gap.files}
@@ -142,7 +143,7 @@ def make(library: str, scans: Mapping[str, Scan], gaps: tuple[AuditGap, ...], ne
     return Plan(
         kind=kind,
         control_plane=control,
-        first_patch=first_patch(gaps, near),
+        first_patch=first_patch(scans, gaps, near, judge),
         unchanged=tuple(sorted(path for path in own if path not in touched and not scans[path].reason)),
         changed=changed(gaps),
         validation=validation(library, scans, near, near.natives.built),

@@ -8,7 +8,7 @@ import sys
 from collections import deque
 from typing import NamedTuple
 
-from migrate_lens.audit.expressions import Expressions, Handler
+from migrate_lens.audit.expressions import TEST, Expressions, Handler
 from migrate_lens.audit.guards import guard_of, guard_of_try
 from migrate_lens.audit.knowledge import CTX, CUSTOM_OP, TENSOR
 from migrate_lens.audit.meaning import (
@@ -52,7 +52,7 @@ class Reader(Expressions):
     def __init__(self, seeds: dict[str, str]) -> None:
         super().__init__(seeds)
         self.globals = self.scopes[0]
-        self.imports: list[Import] = []
+        self.imports: dict[Import, None] = {}
         self.waiting: deque[Waiting] = deque()
 
     def run(self, tree: ast.Module) -> None:
@@ -83,7 +83,7 @@ class Reader(Expressions):
                 self.note("import", alias.name, alias.lineno)
                 self.scopes[-1][alias.asname or "torch"] = TorchName(alias.name if alias.asname else "torch")
             else:
-                self.imports.append(Import(0, alias.name, (), self.at, alias.lineno))
+                self.imports[Import(0, alias.name, (), self.at, alias.lineno, self.guard)] = None
                 self.native_module(alias.name, alias.lineno)
                 bound = alias.asname or top
                 self.hide(bound, native_name(alias.name, bound))
@@ -106,7 +106,7 @@ class Reader(Expressions):
     def import_other(self, node: ast.ImportFrom, module: str) -> None:
         """Names of a module that is not torch's."""
         names = tuple([f"{alias.name}={alias.asname}" if alias.asname else alias.name for alias in node.names])
-        self.imports.append(Import(node.level, module, names, self.at, node.lineno))
+        self.imports[Import(node.level, module, names, self.at, node.lineno, self.guard)] = None
         for alias in node.names:
             self.native_module(alias.name, alias.lineno)
             self.hide(alias.asname or alias.name, native_name(module, alias.name) or native_name(alias.name))
@@ -258,7 +258,9 @@ class Reader(Expressions):
 
     def assign_annotated(self, node: ast.AnnAssign) -> Meaning:
         """The annotation wins over the value."""
+        lazy, self.lazy = self.lazy, self.lazy or (self.at == "call" and isinstance(node.target, ast.Name))
         annotated = self.annotation(node.annotation)
+        self.lazy = lazy
         value = self.visit(node.value) if node.value is not None else None
         self.bind(node.target, annotated or value)
         return None
@@ -286,7 +288,7 @@ class Reader(Expressions):
         outer = self.guard
         if guard is Guard.VERSION:
             self.guard = outer or guard
-        self.visit(node.test)
+        self.visit_at(TEST, node.test)
         self.guard = outer
         self.under(guard, node.body)
         self.under(Guard.NONE if guard is Guard.TYPE_CHECKING else guard, node.orelse)

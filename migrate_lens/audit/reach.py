@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from migrate_lens.audit.tree import Role, role_of
-from migrate_lens.model.uses import Scan
+from migrate_lens.model.uses import Import, Scan, Use
 
 # Names that a file takes from a re-export of torch, with the torch names that they stand for.
 Seeds = tuple[tuple[str, str], ...]
@@ -31,15 +31,18 @@ class Modules:
         keep = len(name) - level + (1 if path.endswith("__init__.py") else 0)
         return ".".join([*name[: max(keep, 0)], *([module] if module else [])])
 
-    def loaded(self, path: str, scan: Scan) -> Iterator[tuple[int, str]]:
-        """Files that run when a file is imported, each with the line that imports it."""
+    def loaded(self, path: str, scan: Scan) -> Iterator[str]:
+        """Files that run when a file is imported."""
         for one in scan.imports:
-            if one.at != "import":
-                continue
-            base = self.base(path, one.level, one.module)
-            for candidate in (*parents(base), *(f"{base}.{name.partition('=')[0]}" for name in one.names)):
-                if candidate in self.path_of:
-                    yield one.line, self.path_of[candidate]
+            if one.at == "import":
+                yield from self.brought(path, one)
+
+    def brought(self, path: str, one: Import) -> Iterator[str]:
+        """The library's own files that one import statement of a file runs, in Python's order."""
+        base = self.base(path, one.level, one.module)
+        for candidate in (*parents(base), *(f"{base}.{name.partition('=')[0]}" for name in one.names)):
+            if candidate in self.path_of:
+                yield self.path_of[candidate]
 
 
 def dotted(path: str, packages: set[str]) -> str:
@@ -68,37 +71,61 @@ def roots(modules: Modules) -> list[str]:
     ]
 
 
-class Stretch(NamedTuple):
-    """Lines of a file that run one after the other: from one on, until the next stretch of that file."""
+def closure(modules: Modules, scans: Mapping[str, Scan], start: Iterable[str]) -> set[str]:
+    """All files that run when the start files are imported."""
+    entered: set[str] = set()
+    waiting = list(start)
+    while waiting:
+        path = waiting.pop()
+        if path not in entered:
+            entered.add(path)
+            waiting.extend(modules.loaded(path, scans[path]) if path in scans else ())
+    return entered
+
+
+class Step(NamedTuple):
+    """One use of torch that importing a package comes by."""
 
     path: str
-    line: int
+    use: Use
 
 
-def stretches(modules: Modules, scans: Mapping[str, Scan], start: list[str]) -> Iterator[Stretch]:
-    """What runs when the start files are imported, in that order.
+def steps(modules: Modules, scans: Mapping[str, Scan], start: Iterable[str]) -> Iterator[Step]:
+    """What importing the start files does with torch, in the order in which Python executes the lines.
 
-    A file is left at an import of another that has not run, and gone on with behind it.
+    A file is left where it imports another one of the library, and gone on with behind that line; one that is being
+    imported already is not entered again. What is optional where it stands, or is brought by an import that is, stops
+    nobody and is left out.
     """
     entered: set[str] = set()
+    waiting: list[Iterator[Step | str]] = [iter(list(start))]
+    while waiting:
+        step = next(waiting[-1], None)
+        if step is None:
+            waiting.pop()
+        elif isinstance(step, Step):
+            yield step
+        elif step not in entered and step in scans:
+            entered.add(step)
+            waiting.append(_lines_of(modules, step, scans[step]))
 
-    def run(path: str) -> Iterator[Stretch]:
-        if path in entered:
-            return
-        entered.add(path)
-        yield Stretch(path, 0)
-        for line, other in modules.loaded(path, scans[path]) if path in scans else ():
-            if other not in entered:
-                yield from run(other)
-                yield Stretch(path, line)
 
-    for path in start:
-        yield from run(path)
+def _lines_of(modules: Modules, path: str, scan: Scan) -> Iterator[Step | str]:
+    """The uses of one file and the files that it imports, line by line."""
+    lines: list[tuple[int, Use | Import]] = [(use.line, use) for use in scan.uses if use.at == "import"]
+    lines += [(one.line, one) for one in scan.imports if one.at == "import"]
+    for _, met in sorted(lines, key=lambda line: line[0]):
+        if met.guard:
+            continue
+        if isinstance(met, Use):
+            yield Step(path, met)
+        else:
+            yield from modules.brought(path, met)
 
 
 def entries(modules: Modules, scans: Mapping[str, Scan], start: list[str]) -> set[str]:
     """The package files that begin an import with torch behind it."""
-    return {path for path in start if any(scans[other].torch for other, _ in stretches(modules, scans, [path]))}
+    return {path for path in start if any(scans[other].torch for other in closure(modules, scans, [path]))}
 
 
 def seeds(modules: Modules, scans: Mapping[str, Scan]) -> dict[str, Seeds]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import re
-from operator import attrgetter
 from pathlib import Path
 
 from migrate_lens.audit import reach
@@ -70,20 +69,22 @@ def line_at(data: bytes, offset: int) -> int:
 
 def plain_imports(data: bytes) -> tuple[Import, ...]:
     """The imports of a file that never says torch, found by their text: it is on the way to those that do."""
-    imports: list[Import] = []
+    imports: dict[Import, None] = {}
     at: When
-    for match in FROM.finditer(data):
-        indent, dots, module, names = match.groups()
-        at, line = "call" if indent else "import", data.count(b"\n", 0, match.start()) + 1
+    for found in FROM.finditer(data):
+        indent, dots, module, names = found.groups()
+        at = "call" if indent else "import"
+        line = line_at(data, found.start())
         pairs = [(name.decode(), alias.decode()) for name, alias in NAME.findall(re.sub(rb"#[^\n]*", b"", names))]
         joined = tuple(f"{name}={alias}" if alias else name for name, alias in pairs)
-        imports.append(Import(len(dots), module.decode("ascii", "replace"), joined, at, line))
-    for match in PLAIN.finditer(data):
-        indent, names = match.groups()
-        at, line = "call" if indent else "import", data.count(b"\n", 0, match.start()) + 1
+        imports[Import(len(dots), module.decode("ascii", "replace"), joined, at, line)] = None
+    for found in PLAIN.finditer(data):
+        indent, names = found.groups()
+        at = "call" if indent else "import"
+        line = line_at(data, found.start())
         for name in names.decode("ascii", "replace").split(","):
-            imports.append(Import(0, name.split(" as ")[0].strip(), (), at, line))
-    return tuple(sorted(imports, key=attrgetter("line")))
+            imports[Import(0, name.split(" as ")[0].strip(), (), at, line)] = None
+    return tuple(imports)
 
 
 def read_tree(tree: Tree, store: Store) -> dict[str, Scan]:

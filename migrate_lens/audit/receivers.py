@@ -58,6 +58,7 @@ class Receivers:
         self.scopes: list[Scope] = [{name: TorchName(api) for name, api in seeds.items()}]
         self.owner: Class | None = None
         self.guard = Guard.NONE
+        self.place = ""
         self.at: When = "import"
         self.inside = ""
         self.lazy = False

@@ -15,7 +15,7 @@ from migrate_lens.audit.surface import Surface
 from migrate_lens.audit.tree import Language, Role, Tree, role_of
 from migrate_lens.audit.verdicts import Judge
 from migrate_lens.model.audit import AuditGap, AuditReport, Basis, Holding, LibraryAudit
-from migrate_lens.model.report import Skipped
+from migrate_lens.model.report import Site, Skipped
 from migrate_lens.model.uses import Scan
 from migrate_lens.rulebook.audit import load_rules
 
@@ -28,20 +28,23 @@ def audit_tree(
     judge = Judge(surface, load_rules())
     near = gather.Nearness(scans)
     collected = gather.collect(gather.entry_uses(scans, near), judge, near)
-    gaps = gather.rank(gather.gap_of(key, sightings) for key, sightings in collected.sightings.items())
+    stop = plan.import_stop(scans, near, judge)
+    first = Site(stop.path, stop.line) if stop else None
+    gaps = gather.rank((gather.gap_of(key, sightings) for key, sightings in collected.sightings.items()), first)
+    names = gather.inventory(scans, judge)
     kept = gaps if only is None else narrowed(gaps, only)
     fresh = kept if known is None else tuple(gap for gap in kept if not known.has(gap))
     return LibraryAudit(
         name=tree.name,
         root=str(tree.root.resolve()),
-        grade=plan.grade_of(gaps),
+        grading=plan.grading(gaps, names),
         files=len(scans),
         torch_files=sum(scan.torch for scan in scans.values()),
         uses=sum(len(scan.uses) for scan in scans.values()),
-        apis=gather.inventory(scans, judge),
+        apis=names,
         gaps=fresh,
         skipped=skipped(tree, scans),
-        plan=plan.make(tree.name, scans, gaps, near),
+        plan=plan.make(tree.name, scans, gaps, near, judge),
         packages=tuple(sorted({near.modules.name_of[path] for path in near.roots})),
         modules=tuple(sorted(name for path, name in near.modules.name_of.items() if role_of(path) is Role.LIBRARY)),
         native_sources=tuple(path for path in scans if gather.language(path) is Language.CPP),

@@ -16,7 +16,7 @@ from enum import StrEnum
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple, NotRequired, TypedDict
 
 from migrate_lens.cpp import headers
 from migrate_lens.model.audit import FrameworkVersion, Verdict
@@ -24,7 +24,7 @@ from migrate_lens.model.errors import RuntimeUnavailable, StateError
 from migrate_lens.model.progress import Progress
 from migrate_lens.shipped import PACKAGE
 
-SCHEMA = 1
+SCHEMA = 2
 WORKER = PACKAGE / "worker" / "run" / "surface.py"
 TORCH_VERSION, PADDLE_VERSION = "torch/version.py", "paddle/version/__init__.py"
 IDENTITY = re.compile(r"^(?:__version__|git_version|full_version|commit)\b[^=]*=\s*['\"]([^'\"]*)['\"]", re.MULTILINE)
@@ -51,22 +51,32 @@ class DeclaredNames(TypedDict):
 
 
 class Document(TypedDict):
-    """A surface as it is kept: ``names`` holds the fields of ``AskedName`` by name, in order."""
+    """A surface as it is kept: ``names`` holds the fields of ``AskedName`` by name, in order.
+
+    ``members`` has what instances of torch's classes have, ``unread`` the modules of torch's that nobody imported,
+    ``nearest`` for names that only torch has those of Paddle's that are called most like them.
+    """
 
     schema: int
     torch: list[str]
     paddle: list[str]
     names: dict[str, list[object]]
     native: dict[str, DeclaredNames]
+    members: dict[str, list[str]]
+    unread: list[str]
+    nearest: dict[str, str]
 
 
 class FrameworkAnswer(TypedDict):
-    """What the worker writes about one framework; in ``names``, Paddle's rows have two fields more than torch's."""
+    """What the worker writes about one framework; in ``names``, Paddle's rows have one field more than torch's."""
 
     framework: str
     identity: list[str]
     include: list[str]
     names: dict[str, list[object]]
+    members: NotRequired[dict[str, list[str]]]
+    unread: NotRequired[list[str]]
+    nearest: NotRequired[dict[str, str]]
 
 
 class AskedName(NamedTuple):
@@ -77,21 +87,19 @@ class AskedName(NamedTuple):
         paddle: Paddle's kind, None if it has no such name.
         refused: keywords that torch has and Paddle refuses.
         fake: Paddle's is a stand-in that does nothing.
-        shadowed: Paddle has an equivalent with torch's semantics, and the proxy hands out another function.
     """
 
     kind: str
     paddle: str | None
     refused: frozenset[str]
     fake: bool
-    shadowed: bool
 
     @classmethod
     def read(cls, row: list[object]) -> AskedName:
         """From a row of a document."""
-        kind, paddle, refused, fake, shadowed = row
+        kind, paddle, refused, fake = row
         keywords = map(str, refused) if isinstance(refused, list) else ()
-        return cls(str(kind), None if paddle is None else str(paddle), frozenset(keywords), bool(fake), bool(shadowed))
+        return cls(str(kind), None if paddle is None else str(paddle), frozenset(keywords), bool(fake))
 
 
 class Declared(NamedTuple):
@@ -128,7 +136,7 @@ class Answer:
         kind: torch's kind of that part.
         paddle: Paddle's kind.
         refused: keywords that torch has and Paddle refuses.
-        shadowed: Paddle has an equivalent with torch's semantics, and the proxy hands out another function.
+        nearest: for a missing name, the one of Paddle's that is called most like it.
     """
 
     verdict: Verdict
@@ -136,7 +144,7 @@ class Answer:
     kind: str = ""
     paddle: str = ""
     refused: frozenset[str] = frozenset()
-    shadowed: bool = False
+    nearest: str = ""
 
 
 class Surface:
@@ -155,6 +163,8 @@ class Surface:
         return self.known[api]
 
     def _ask(self, api: str) -> Answer:
+        if not self.is_torchs(api):
+            return Answer(Verdict.UNKNOWN, api)
         parts = api.split(".")
         asked: AskedName | None = None
         for size in range(1, len(parts) + 1):
@@ -163,8 +173,12 @@ class Surface:
             if asked is None:
                 return Answer(Verdict.UNKNOWN, api)
             if asked.paddle is None:
-                return Answer(Verdict.MISSING, name, asked.kind)
+                return Answer(Verdict.MISSING, name, asked.kind, nearest=self.document["nearest"].get(name, ""))
         assert asked is not None
+        return self._answer(api, asked)
+
+    def _answer(self, api: str, asked: AskedName) -> Answer:
+        """The verdict on a name that both have."""
         assert asked.paddle is not None
         if asked.fake:
             verdict = Verdict.FAKE
@@ -172,28 +186,36 @@ class Surface:
             verdict = Verdict.PRESENT
         else:
             verdict = Verdict.OTHER_KIND
-        return Answer(verdict, api, asked.kind, asked.paddle, asked.refused, asked.shadowed)
+        return Answer(verdict, api, asked.kind, asked.paddle, asked.refused)
+
+    def ask_member(self, api: str) -> Answer:
+        """The verdict on a member of an instance: where its class is called otherwise, the instance is there still."""
+        asked = self._name(api)
+        if asked is None:
+            return Answer(Verdict.UNKNOWN, api)
+        return Answer(Verdict.MISSING, api, asked.kind) if asked.paddle is None else self._answer(api, asked)
 
     def is_torchs(self, api: str) -> bool:
-        """Whether torch has a name."""
-        return api in self.document["names"]
+        """Whether torch has a name, as far as can be told: what is behind a function or an unread module cannot."""
+        names = self.document["names"]
+        if api in names:
+            return True
+        owner, rest = api, ""
+        while owner and owner not in names:
+            owner, _, last = owner.rpartition(".")
+            rest = f"{last}.{rest}" if rest else last
+        kind = names[owner][0] if owner else "module"
+        if kind == "class":
+            return not self.knows_members(owner) or rest.partition(".")[0] in self.document["members"][owner]
+        return kind != "module" or any(f"{api}.".startswith(f"{module}.") for module in self._unread_below(owner))
 
-    def torchs_part(self, api: str) -> str:
-        """The longest leading part of a dotted name that torch has; the whole where it has none."""
-        name = api
-        while name and not self.is_torchs(name):
-            name = name.rpartition(".")[0]
-        return name or api
+    def _unread_below(self, module: str) -> list[str]:
+        """The modules in a package of torch's that nobody imported."""
+        return [name for name in self.document["unread"] if name.startswith(f"{module}.")]
 
     def knows_members(self, owner: str) -> bool:
         """Whether torch was asked for the members of a class."""
-        return owner in self._owners
-
-    @cached_property
-    def _owners(self) -> frozenset[str]:
-        names = self.document["names"]
-        owners = {name.rpartition(".")[0] for name in names}
-        return frozenset(owner for owner in owners if owner in names and names[owner][0] == "class")
+        return owner in self.document["members"]
 
     def _name(self, name: str) -> AskedName | None:
         row = self.document["names"].get(name)
@@ -238,10 +260,10 @@ def merge(torch: FrameworkAnswer, paddle: FrameworkAnswer) -> Document:
     for name, (kind, _parameters, _result) in torch["names"].items():
         row = paddle["names"].get(name)
         if row:
-            paddle_kind, refused, _, fake, shadowed = row
-            names[name] = [kind, paddle_kind, refused, fake, shadowed]
+            paddle_kind, refused, _, fake = row
+            names[name] = [kind, paddle_kind, refused, fake]
         else:
-            names[name] = [kind, None, [], False, False]
+            names[name] = [kind, None, [], False]
     native = {side["framework"]: native_of(side["include"]) for side in (torch, paddle)}
     return {
         "schema": SCHEMA,
@@ -249,6 +271,9 @@ def merge(torch: FrameworkAnswer, paddle: FrameworkAnswer) -> Document:
         "paddle": paddle["identity"],
         "names": names,
         "native": native,
+        "members": torch.get("members", {}),
+        "unread": torch.get("unread", []),
+        "nearest": paddle.get("nearest", {}),
     }
 
 

@@ -9,21 +9,23 @@ from migrate_lens.audit.surface import Answer, Declaration, Surface
 from migrate_lens.audit.tree import Language, Role
 from migrate_lens.model.audit import Basis, Verdict
 from migrate_lens.model.report import Category, Decision, Key, Layer, Symptom
-from migrate_lens.model.uses import Event, Use, words
+from migrate_lens.model.uses import LAZY, Certainty, Event, Use, words
 from migrate_lens.rulebook.audit import PRIVATE, Rule, RuleSet
 
 NAMED = words("import read call method attribute base decorator isinstance getattr annotation union attr")
 CALLS = words("call method decorator")
 TYPE_USES = words("call isinstance base decorator union")
-# Classes whose members both frameworks were asked for, on an instance where the class is another one under compat.
-ASKED_OWNERS = words(
-    "torch.Tensor torch.nn.Module torch.dtype torch.device torch.Size torch.library.CustomOpDef torch.cuda.Stream "
-    "torch.cuda.Event torch.distributed.ProcessGroup"
+# Classes of which both frameworks were asked for the members of an instance: the class is another one under compat.
+INSTANCES = words(
+    "torch.Tensor torch.nn.Module torch.dtype torch.device torch.Size torch.autograd.function.FunctionCtx"
+)
+# Classes whose members both frameworks were asked for.
+ASKED_OWNERS = INSTANCES | words(
+    "torch.library.CustomOpDef torch.cuda.Stream torch.cuda.Event torch.distributed.ProcessGroup"
 )
 # Classes whose members are known to a reader; of those that stand only here, only rules speak.
 MEMBER_OWNERS = ASKED_OWNERS | words(
-    "torch.Generator torch.autograd.function.FunctionCtx torch.cuda.DeviceProperties torch.library.Library "
-    "torch.finfo torch.iinfo"
+    "torch.Generator torch.cuda.DeviceProperties torch.library.Library torch.finfo torch.iinfo"
 )
 NATIVE: dict[Event, Declaration] = {
     "include": Declaration.HEADERS,
@@ -33,8 +35,7 @@ NATIVE: dict[Event, Declaration] = {
 NATIVE_CLASSES = {"Tensor": "Tensor", "CUDAStream": "CUDAStream", "torch::Library": "Library"}
 
 
-# Details of a key that say which way a name is another thing.
-OTHER_KIND, SHADOWED = "other_kind", "shadowed"
+OTHER_KIND = "other_kind"  # the detail of a key whose name is another kind of thing
 
 
 class Finding(NamedTuple):
@@ -81,24 +82,37 @@ class Judge:
 
     def findings(self, use: Use, role: Role, lang: Language) -> Iterator[Finding]:
         """A rule that knows more than a name look-up goes first; else the look-up; else any rule."""
-        if self.is_librarys_own(use):
+        if self.is_librarys_own(use) or is_unread(use):
             return
         rule = self.rules.find(use, role, lang)
         asked = list(self.asked(use))
         of_keywords = [finding for finding in asked if finding.keyword is not None]
         of_name = any(finding.keyword is None and finding.basis is Basis.ASKED for finding in asked)
         if rule is not None and (rule.over_verdict or not of_name):
-            yield of_rule(rule, use)
+            if not (of_keywords and "then" in rule.when.wanted):  # a call that is refused has no result
+                yield of_rule(rule, use)
             yield from of_keywords
         else:
             yield from asked
 
+    def stop(self, use: Use) -> Finding | None:
+        """What a line that does this cannot get past, where both frameworks were asked and the reader is sure enough.
+
+        What a line gets past and a rule warns of is left out; so is a stand-in, which can be imported and called.
+        """
+        if use.sure is Certainty.GUESS or is_unread(use) or not is_named(use):
+            return None
+        answer = self.ask(use)
+        if answer.verdict is Verdict.MISSING:
+            return missing(answer)
+        if answer.verdict is Verdict.OTHER_KIND and answer.kind != "value" and kind_matters(use.event, answer):
+            return other(answer, f"a {answer.paddle}")
+        return next(refused(use, answer), None) if use.event in CALLS else None
+
     def is_librarys_own(self, use: Use) -> bool:
-        """Whether a private member of an instance is one that torch's class has not: then the library made it."""
-        owner, _, member = use.api.rpartition(".")
-        if use.value != owner or not member.startswith("_") or member.startswith("__"):
-            return False
-        return self.surface.knows_members(owner) and not self.surface.is_torchs(use.api)
+        """Whether a member of an instance is one that torch's class has not: then the library, or Python, made it."""
+        owner, _, _ = use.api.rpartition(".")
+        return use.value == owner and self.surface.knows_members(owner) and not self.surface.is_torchs(use.api)
 
     def asked(self, use: Use) -> Iterator[Finding]:
         """What both frameworks say about the name."""
@@ -111,7 +125,7 @@ class Judge:
 
     def asked_python(self, use: Use) -> Iterator[Finding]:
         """What both frameworks say about a Python name."""
-        answer = self.surface.ask(use.api)
+        answer = self.ask(use)
         match answer.verdict:
             case Verdict.MISSING:
                 yield missing(answer)
@@ -124,8 +138,6 @@ class Judge:
                 return
         if use.event in CALLS:
             yield from refused(use, answer)
-            if answer.shadowed and (use.positional > 1 or use.keywords or use.then):
-                yield shadowed(answer)
 
     def native(self, use: Use) -> Answer:
         """The verdict on a C++ name, macro, header or method."""
@@ -134,19 +146,22 @@ class Judge:
         owner, _, name = use.api.rpartition("::")
         return self.surface.native_method(NATIVE_CLASSES.get(owner, owner), name)
 
-    def named(self, use: Use) -> str:
-        """The name of torch's that is used: what the library reads of it beyond that is its own, or a plain value's."""
-        if is_native(use) or "::" in use.api:
-            return use.api
-        return self.surface.torchs_part(use.api)
-
-    def verdict(self, use: Use) -> Verdict:
-        """The verdict alone, for the inventory."""
+    def answer(self, use: Use) -> Answer:
+        """What both frameworks say of the name alone, for the inventory."""
         if is_native(use):
-            return self.native(use).verdict
+            return self.native(use)
         if "::" in use.api or not is_named(use):
-            return Verdict.UNKNOWN
-        return self.surface.ask(self.named(use)).verdict
+            return Answer(Verdict.UNKNOWN, use.api)
+        return self.ask(use)
+
+    def ask(self, use: Use) -> Answer:
+        """What both frameworks say of a Python name, or of a member of an instance."""
+        return self.surface.ask_member(use.api) if use.value in INSTANCES else self.surface.ask(use.api)
+
+
+def is_unread(use: Use) -> bool:
+    """Whether Python never evaluates what is there: an annotation in quotes, in a function, or under ``__future__``."""
+    return use.event == "annotation" and use.value == LAZY
 
 
 def is_native(use: Use) -> bool:
@@ -188,9 +203,14 @@ def missing(answer: Answer) -> Finding:
         basis=Basis.ASKED,
         weight=3.0,
         expected=f"torch has it: a {answer.kind}",
-        actual="Paddle's torch proxy has no such name",
+        actual="Paddle's torch proxy has no such name" + near(answer),
         decision=Decision.NOTE if private else None,
     )
+
+
+def near(answer: Answer) -> str:
+    """What Paddle has that is called most like a missing name."""
+    return f"; the nearest by name is {answer.nearest}, whose behaviour was not compared" if answer.nearest else ""
 
 
 def layer_of(name: str, kind: str) -> Layer:
@@ -228,20 +248,6 @@ def other(answer: Answer, what: str) -> Finding:
         weight=3.0,
         expected=f"a {answer.kind}",
         actual=f"Paddle's torch proxy has {what} under this name",
-    )
-
-
-def shadowed(answer: Answer) -> Finding:
-    """A name under which the proxy has Paddle's own function, called in a way that the two read differently."""
-    return Finding(
-        key=Key(Symptom.VALUE, answer.name, SHADOWED),
-        layer=Layer.PYTHON_PROXY,
-        category=Category.A,
-        rule="asked_override",
-        basis=Basis.RULE,
-        weight=4.0,  # it raises nothing: the program goes on with another value
-        expected="torch's function",
-        actual="the proxy has Paddle's own function here, though paddle.compat has torch's",
     )
 
 

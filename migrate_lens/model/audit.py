@@ -51,6 +51,29 @@ class Grade(StrEnum):
 _NEARNESS = {reach: number for number, reach in enumerate(Reach)}
 
 
+# How many gaps that a user would meet a grade allows; beyond the last one it is E.
+GRADES = ((0, Grade.A), (5, Grade.B), (20, Grade.C), (60, Grade.D))
+
+
+class Grading(NamedTuple):
+    """How a grade comes about.
+
+    Attributes:
+        met: gaps that a user would meet: not optional, outside tests and examples, and likely enough.
+        names: how many of torch's names the library uses.
+        fine: how many of those are there under the other framework, as the same kind of thing.
+    """
+
+    met: int
+    names: int
+    fine: int
+
+    @property
+    def grade(self) -> Grade:
+        """By the gaps alone."""
+        return next((grade for most, grade in GRADES if self.met <= most), Grade.E)
+
+
 class FrameworkVersion(NamedTuple):
     """A framework as it says of itself."""
 
@@ -59,11 +82,12 @@ class FrameworkVersion(NamedTuple):
 
 
 class AskedName(NamedTuple):
-    """A torch name that was looked up, and how often the library uses it."""
+    """A torch name that was looked up, how often the library uses it, and for a missing one the nearest by name."""
 
     api: str
     verdict: Verdict
     uses: int
+    nearest: str = ""
 
 
 class LayerFiles(NamedTuple):
@@ -155,7 +179,7 @@ class LibraryAudit:
 
     name: str
     root: str
-    grade: Grade
+    grading: Grading
     files: int
     torch_files: int
     uses: int
@@ -168,6 +192,11 @@ class LibraryAudit:
     native_sources: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
     suppressed: int = 0
+
+    @property
+    def grade(self) -> Grade:
+        """How much a user of it would meet."""
+        return self.grading.grade
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ class Guard(StrEnum):
     OPTION = "option"
 
 
+LAZY = "lazy"  # the value of an annotation that Python does not evaluate
 CERTAINTIES = {str(sure): sure for sure in Certainty}
 GUARDS = {str(guard): guard for guard in Guard}
 
@@ -62,9 +63,11 @@ class Use(NamedTuple):
         keywords: keyword names of a call.
         lines: their lines.
         positional: number of positional arguments, -1 if it cannot be told.
-        then: what is done with the result: an attribute's name, ``[]``, ``unpack``, ``<<``, or empty.
+        then: what is done with the result: an attribute's name, ``[]``, ``unpack``, ``<<``, or empty; of a count also
+            ``test`` or ``argument`` where it is consumed as one.
         value: a literal, or the receiver's class.
-        literal: ``number`` if a positional argument of a call is one, or empty.
+        literal: ``number`` if a positional argument of a call is one, ``sequence`` if one is written out,
+            ``dimension`` if one is called so, or empty.
     """
 
     event: Event
@@ -90,7 +93,8 @@ class Import(NamedTuple):
         module: what stands behind them.
         names: what is taken from it, ``name=alias`` where it is renamed.
         at: when it runs.
-        line: where it stands first, from 1.
+        line: 1-based line of the statement.
+        guard: what makes it optional.
     """
 
     level: int
@@ -98,6 +102,7 @@ class Import(NamedTuple):
     names: tuple[str, ...]
     at: When
     line: int
+    guard: Guard = Guard.NONE
 
 
 class Ignore(NamedTuple):
@@ -139,7 +144,7 @@ class Scan(NamedTuple):
         """The form that ``marshal`` stores: plain tuples, strings and numbers."""
         return (
             tuple([_plain_use(use) for use in self.uses]),
-            tuple([(one.level, one.module, one.names, one.at, one.line) for one in self.imports]),
+            tuple([_plain_import(one) for one in self.imports]),
             self.exports,
             tuple([(line, rules) for line, rules in self.ignores]),
             self.reason,
@@ -151,9 +156,10 @@ class Scan(NamedTuple):
 PlainUse = tuple[
     Event, str, int, str, str, When, str, tuple[str, ...], tuple[int, ...], int, str, str, str
 ]  # the fields of Use, in order
+PlainImport = tuple[int, str, tuple[str, ...], When, int, str]  # the fields of Import, in order
 PlainScan = tuple[
     tuple[PlainUse, ...],
-    tuple[tuple[int, str, tuple[str, ...], When, int], ...],
+    tuple[PlainImport, ...],
     tuple[tuple[str, str], ...],
     tuple[tuple[int, tuple[str, ...]], ...],
     str,
@@ -167,12 +173,22 @@ def _plain_use(use: Use) -> PlainUse:
     return event, api, line, sure.value, guard.value, at, inside, keywords, lines, positional, then, value, literal
 
 
+def _plain_import(one: Import) -> PlainImport:
+    level, module, names, at, line, guard = one
+    return level, module, names, at, line, guard.value
+
+
+def _import(row: PlainImport) -> Import:
+    level, module, names, at, line, guard = row
+    return Import(level, module, names, at, line, GUARDS[guard])
+
+
 def from_plain(row: PlainScan) -> Scan:
     """Back from what ``Scan.plain`` made."""
     uses, imports, exports, ignores, reason, torch, span = row
     return Scan(
         uses=tuple([_use(use) for use in uses]),
-        imports=tuple([Import(*one) for one in imports]),
+        imports=tuple([_import(one) for one in imports]),
         exports=exports,
         ignores=tuple([Ignore(*one) for one in ignores]),
         reason=reason,

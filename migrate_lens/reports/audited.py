@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from migrate_lens import media
-from migrate_lens.model.audit import AuditGap, AuditReport, Basis, LibraryAudit
+from migrate_lens.model.audit import GRADES, AuditGap, AuditReport, Basis, Grade, LibraryAudit
 from migrate_lens.model.report import Runtime
 from migrate_lens.model.target import TARGET
 from migrate_lens.reports.wording import count, sites
@@ -40,6 +40,17 @@ def size(library: LibraryAudit) -> str:
     read = f"{count(library.files, 'file')} read, {library.torch_files} use torch in {count(library.uses, 'place')}"
     work = f"{count(len(library.gaps), 'gap')} in {count(len(touched), 'file')}"
     return f"{read}; {work}; grade {library.grade}"
+
+
+def grading(library: LibraryAudit) -> list[str]:
+    """How the grade comes about, in two lines."""
+    met, names, fine = library.grading
+    allowed = ", ".join(f"{grade} up to {most}" for most, grade in GRADES)
+    share = f" ({100 * fine // names} %)" if names else ""
+    return [
+        f"grade {library.grade}: {count(met, 'gap')} that a user would meet ({allowed}, beyond that {Grade.E})",
+        f"names: {fine} of the {names} of torch's that it uses are there under {TARGET.title}{share}",
+    ]
 
 
 def tallies(library: LibraryAudit) -> list[tuple[str, str]]:

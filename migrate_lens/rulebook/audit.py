@@ -25,11 +25,11 @@ FACTS: Mapping[str, str] = {
     "guard": "what makes the site optional: import, hasattr, version, cuda, option, main, type_checking, or empty",
     "at": "import if it runs when the module is imported, else call",
     "inside": "autograd.forward, autograd.backward, forward, or empty",
-    "argument": "a keyword of the call: any of them",
-    "positional": "number of positional arguments",
-    "then": "what is done with the result: an attribute's name, [], unpack, <<, (, or empty",
+    "argument": "a keyword of the call: any of them; empty where it has none",
+    "positional": "number of positional arguments, the receiver of a method among them; -1 if it cannot be told",
+    "then": "what is done with the result: an attribute's name, [], unpack, <<, (, test, argument, or empty",
     "value": "a literal, a dispatch key, or the receiver's class",
-    "literal": "number if a positional argument of the call is one, or empty",
+    "literal": "of the positional arguments: number, sequence (written out), dimension (called so), or empty",
     "role": "library, test, example, or build",
     "lang": "python, cpp, cmake or toml",
     "private": "a part of the torch name begins with one underscore",
@@ -42,12 +42,13 @@ PRIVATE = re.compile(r"\._(?!_)")
 class Severity(StrEnum):
     """How much a gap of a rule counts in the grade of a library."""
 
+    SILENT = "silent"  # it raises nothing: the program goes on with another value
     HIGH = "high"
     MEDIUM = "medium"
     LOW = "low"
 
 
-WEIGHTS = {Severity.HIGH: 3.0, Severity.MEDIUM: 2.0, Severity.LOW: 1.0}
+WEIGHTS = {Severity.SILENT: 4.0, Severity.HIGH: 3.0, Severity.MEDIUM: 2.0, Severity.LOW: 1.0}
 
 
 class Case(NamedTuple):
@@ -135,8 +136,8 @@ def facts_of(use: Use, role: str, lang: str) -> dict[str, Value]:
         "guard": use.guard,
         "at": use.at,
         "inside": use.inside,
-        "argument": use.keywords,
-        "positional": use.positional,
+        "argument": use.keywords or ("",),
+        "positional": use.positional + (use.event == "method" and use.positional >= 0),
         "then": use.then,
         "value": use.value,
         "literal": use.literal,

@@ -63,12 +63,6 @@ def test_refused_keywords_are_told_and_taken_ones_are_not(real: Surface) -> None
 
 
 @pytest.mark.real
-def test_a_function_that_hides_its_equivalent_is_told(real: Surface) -> None:
-    assert not real.ask("torch.nn.functional.gelu").shadowed
-    assert real.ask("torch.sort").shadowed == (real.ask("torch.sort").refused >= {"dim"})
-
-
-@pytest.mark.real
 def test_native_names_headers_macros_and_methods(real: Surface) -> None:
     assert real.declared(Declaration.HEADERS, "torch/script.h").verdict == "missing"
     assert real.declared(Declaration.HEADERS, "torch/extension.h").verdict == "present"
@@ -158,4 +152,4 @@ def test_what_is_merged_keeps_absent_names_absent() -> None:
     paddle: surface.FrameworkAnswer = {"framework": "paddle", "identity": ["2", ""], "include": [], "names": {}}
     merged = json.loads(json.dumps(surface.merge(torch, paddle)))
     assert Surface(merged).ask("torch").verdict == "unknown"
-    assert merged["names"]["torch.a"] == ["function", None, [], False, False]
+    assert merged["names"]["torch.a"] == ["function", None, [], False]

@@ -12,7 +12,7 @@ from audit_samples import by_id, lines
 
 from migrate_lens.audit import report, tree
 from migrate_lens.audit.surface import Surface
-from migrate_lens.model.audit import LibraryAudit
+from migrate_lens.model.audit import LibraryAudit, Verdict
 
 Files = dict[str, str | bytes]
 Write = Callable[[Files], Path]
@@ -104,12 +104,14 @@ def test_with_compiled_sources_such_a_name_is_one(audited: Callable[[Files], Lib
 
 
 def test_the_plan_begins_where_the_import_first_fails(audited: Callable[[Files], LibraryAudit]) -> None:
-    library = audited({
-        "lib/__init__.py": "from lib.late import a\nimport torch\nX = torch.segment_reduce\n",
-        "lib/late.py": "import torch\nfrom lib.early import b\na = torch.nn.BatchNorm2d\n",
-        "lib/early.py": "import torch\nb = torch.special.bessel_j0\n",
-        "setup.py": "from setuptools import setup\nsetup()\n",
-    })  # fmt: skip
+    library = audited(
+        {
+            "lib/__init__.py": "from lib.late import a\nimport torch\nX = torch.segment_reduce\n",
+            "lib/late.py": "import torch\nfrom lib.early import b\na = torch.nn.BatchNorm2d\n",
+            "lib/early.py": "import torch\nb = torch.special.bessel_j0\n",
+            "setup.py": "from setuptools import setup\nsetup()\n",
+        }
+    )
     assert library.plan.first_patch.startswith("lib/early.py:2 ")
     assert not [step for step in library.plan.validation if step.startswith("build")]
     assert not [step for step in library.plan.validation if "{}" in step or "''" in step.replace("'lib'", "")]
@@ -190,6 +192,133 @@ class Twice(torch.autograd.Function):
 
 def test_the_inventory_has_names_of_torchs_alone(audited: Callable[[Files], LibraryAudit], real: Surface) -> None:
     library = audited({"lib/__init__.py": _READS})
-    assert [name.api for name in library.apis if not real.is_torchs(name.api)] == []
-    names = {name.api for name in library.apis}
+    names = {name.api for name in library.apis if name.verdict is not Verdict.UNKNOWN}
+    assert [name for name in names if not real.is_torchs(name)] == []
     assert {"torch.optim.Optimizer", "torch.distributed.fsdp.ShardingStrategy"} <= names
+
+
+NOT_TORCHS = [
+    (
+        "class F(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n        ctx.power = 2\n"
+        "        return x\n    @staticmethod\n    def backward(ctx, g):\n        return g * ctx.power\n",
+        "FunctionCtx.power",
+    ),
+    (
+        "from torch.distributed.fsdp import ShardingStrategy\ndef f(s: 'ShardingStrategy'):\n    return s.upper()\n",
+        "ShardingStrategy.upper",
+    ),
+    (
+        "from torch.optim import Optimizer\ndef f(o: 'Optimizer'):\n    o._is_ours = True\n    return o._is_ours\n",
+        "Optimizer._is_ours",
+    ),
+    ("from torch.utils.data import DataLoader\ndef f(d: 'DataLoader'):\n    d.set_epoch(1)\n", "DataLoader.set_epoch"),
+    ("def f():\n    return torch.xpu.NoSuchTensor\n", "xpu.NoSuchTensor"),
+]
+TORCHS = [
+    (
+        "from torch.optim import Optimizer\ndef f(o: 'Optimizer'):\n    return o.param_groups\n",
+        "Optimizer.param_groups",
+    ),
+    (
+        "from torch.utils.data import DataLoader\ndef f(d: 'DataLoader'):\n    return d.batch_size\n",
+        "DataLoader.batch_size",
+    ),
+    (
+        "class F(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n        ctx.mark_dirty(x)\n"
+        "        return x\n",
+        "FunctionCtx.mark_dirty",
+    ),
+]
+
+
+def _missing(library: LibraryAudit) -> list[str]:
+    return [name.api for name in library.apis if name.verdict == "missing"]
+
+
+@pytest.mark.parametrize(("source", "name"), NOT_TORCHS, ids=[name for _, name in NOT_TORCHS])
+def test_what_torch_has_not_is_not_called_missing(
+    audited: Callable[[Files], LibraryAudit], source: str, name: str
+) -> None:
+    library = audited({"lib/__init__.py": f"import torch\n{source}"})
+    assert not [api for api in _missing(library) if api.endswith(name)]
+    assert not [gap for gap in by_id(library) if name in gap]
+
+
+@pytest.mark.parametrize(("source", "name"), TORCHS, ids=[name for _, name in TORCHS])
+def test_what_instances_of_torchs_classes_have_is_torchs(
+    audited: Callable[[Files], LibraryAudit], source: str, name: str
+) -> None:
+    assert [api for api in _missing(audited({"lib/__init__.py": f"import torch\n{source}"})) if api.endswith(name)]
+
+
+def test_a_context_has_what_an_instance_of_it_has(audited: Callable[[Files], LibraryAudit]) -> None:
+    source = (
+        "import torch\nclass F(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
+        "        ctx.save_for_backward(x)\n        ctx.mark_non_differentiable(x)\n        return x\n"
+    )
+    library = audited({"lib/__init__.py": source})
+    assert "torch.autograd.function.FunctionCtx.save_for_backward" not in _missing(library)
+    assert not [gap for gap in by_id(library) if "FunctionCtx" in gap]
+
+
+SILENT = [
+    ("torch.equal(x, y)", ["torch.equal:value:equal_result"]),
+    ("torch.max(x, y)", ["torch.max:exception:pair_operands"]),
+    ("torch.max(x, 1)[0]", ["torch.max:shape:pair_result"]),
+    ("x.max(dim=1).values", ["torch.Tensor.max:missing_argument:dim"]),
+    ("torch.sort(x)", ["torch.sort:shape:sort_result"]),
+    ("torch.split(x, 2)", ["torch.split:value:split_size"]),
+    ("torch.split(x, [1, 1])", []),
+    ("torch.median(x, dim=0)[0]", []),
+    ("torch.unique(x, return_inverse=True)", []),
+    ("x.shape == torch.Size([2])", []),
+    ("isinstance(x.shape, tuple)", ["torch.Size:value:size_type"]),
+    ("x.device.type", []),
+    ("x.reshape(x.numel())", []),
+]
+
+
+@pytest.mark.parametrize(("expression", "gaps"), SILENT, ids=[expression for expression, _ in SILENT])
+def test_a_call_has_the_one_gap_that_it_meets_and_no_other(
+    audited: Callable[[Files], LibraryAudit], expression: str, gaps: list[str]
+) -> None:
+    source = f"import torch\ndef f(x: torch.Tensor, y: torch.Tensor):\n    return {expression}\n"
+    found = [gap for gap in by_id(audited({"lib/__init__.py": source})) if not gap.startswith("torch:scope")]
+    assert [gap.replace("split:shape", "split:value") for gap in found] == gaps
+
+
+def test_a_union_has_one_gap_on_its_line(audited: Callable[[Files], LibraryAudit]) -> None:
+    library = audited({"lib/__init__.py": "import torch\ndef f(d: str | torch.device): ...\n"})
+    assert [gap for gap in by_id(library) if "device" in gap] == ["torch.device:exception"]
+    alone = audited({"lib/__init__.py": "import torch\ndef f(d: torch.device): ...\n"})
+    assert not [gap for gap in by_id(alone) if "device" in gap]
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ("try:\n    import cupy\nexcept ImportError:\n    cupy = None\n", "Python glue"),
+        ("def f():\n    import numba\n    return numba\n", "Python glue"),
+        ("import triton\n", "kernel DSL"),
+    ],
+)
+def test_an_optional_import_makes_no_library_of_kernels(
+    audited: Callable[[Files], LibraryAudit], source: str, kind: str
+) -> None:
+    assert audited({"lib/__init__.py": f"import torch\n{source}x = torch.ones(1)\n"}).plan.kind == kind
+
+
+def test_the_nearest_names_are_there_and_the_grade_says_how_it_comes_about(
+    audited: Callable[[Files], LibraryAudit], real: Surface
+) -> None:
+    library = audited({"lib/__init__.py": "import torch\nX = torch.optim.AdamW, torch.nn.MaxPool2d, torch.ones\n"})
+    near = {name.api: name.nearest for name in library.apis}
+    assert near["torch.nn.MaxPool2d"] == "paddle.nn.MaxPool2D"
+    assert near["torch.optim.AdamW"] == "paddle.optimizer"
+    assert "paddle.nn.MaxPool2D" in by_id(library)["torch.nn.MaxPool2d:missing_api"].gap.actual
+    assert (library.grading.names, library.grading.fine) == (3, 1)
+    named = sorted(set(real.document["nearest"].values()))
+    program = f"import paddle\npaddle.enable_compat()\nfor name in {named!r}:\n    eval(name)\n"
+    done = subprocess.run([sys.executable, "-"], input=program, check=False, capture_output=True, text=True)
+    assert len(named) > 100
+    assert not done.returncode, done.stderr[-300:]

@@ -7,7 +7,7 @@ import platform
 from collections.abc import Iterator
 
 from migrate_lens import __version__
-from migrate_lens.model.audit import AuditGap, AuditReport, LibraryAudit, Plan, Spot
+from migrate_lens.model.audit import GRADES, AuditGap, AuditReport, LibraryAudit, Plan, Spot
 from migrate_lens.model.report import Runtime
 from migrate_lens.model.target import TARGET
 from migrate_lens.reports import PLAIN, View
@@ -80,13 +80,14 @@ def _library(library: LibraryAudit) -> dict[str, object]:
         "name": library.name,
         "root": library.root,
         "grade": library.grade,
+        "grading": library.grading._asdict() | {"allowed": {grade: most for most, grade in GRADES}},
         "files": library.files,
         "torch_files": library.torch_files,
         "uses": library.uses,
         "gaps": len(library.gaps),
         "suppressed": library.suppressed,
         "plan": _plan(library.plan),
-        "apis": [{"api": api, "verdict": verdict, "uses": uses} for api, verdict, uses in library.apis],
+        "apis": [name._asdict() for name in library.apis],
     }
 
 

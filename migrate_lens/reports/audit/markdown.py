@@ -29,6 +29,7 @@ def _holding(report: AuditReport) -> Iterator[str]:
 
 def _library(library: LibraryAudit) -> Iterator[str]:
     yield from (f"## {markdown(library.name)}", "", markdown(audited.size(library)), "")
+    yield from (f"- {markdown(text)}" for text in audited.grading(library))
     yield from (f"- {name}: {markdown(tally)}" for name, tally in audited.tallies(library) if tally)
     yield from ("", "### Plan", "")
     yield from (f"- **{markdown(heading)}**: {markdown(text)}" for heading, text in audited.plan(library))

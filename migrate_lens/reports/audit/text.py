@@ -26,6 +26,7 @@ def render(report: AuditReport, view: View = PLAIN) -> str:
 
 def _library(library: LibraryAudit) -> Iterator[str]:
     yield f"{media.line(library.name)}: {audited.size(library)}"
+    yield from (f"  {media.line(line)}" for line in audited.grading(library))
     yield from (f"  {name:<9} {tally}" for name, tally in audited.tallies(library) if tally)
     yield ""
     yield from _plan(library)

@@ -29,7 +29,7 @@ def kind_of(value: object) -> str:
 
 
 def of_framework(name: str) -> Any:
-    """What is a framework's own here: a module with ``names``, ``identity`` and ``include_dirs``."""
+    """What is a framework's own here: a module with ``names``, ``beside``, ``identity`` and ``include_dirs``."""
     path = Path(__file__).resolve().parents[1] / "backends" / name / "surface.py"
     spec = importlib.util.spec_from_file_location(f"surface_of_{name}", path)
     assert spec is not None
@@ -47,6 +47,7 @@ def main(argv: list[str]) -> int:
     side = of_framework(framework)
     names = side.names(asked)
     document = {"framework": framework, "identity": side.identity(), "names": names, "include": side.include_dirs()}
+    document |= side.beside(asked, names)
     out.write_text(json.dumps(document, separators=(",", ":")), "utf-8")
     return 0
 

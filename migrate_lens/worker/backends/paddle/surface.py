@@ -112,12 +112,12 @@ def safe_to_ask(value: Any) -> bool:
 
 
 def answer(value: object, expected: Row) -> Row:
-    """[kind, refused keywords, unclear keywords, fake, shadowed] of what Paddle has for one torch name."""
+    """[kind, refused keywords, unclear keywords, fake] of what Paddle has for one torch name."""
     kind = kind_of(value)
     keywords = [n for n in expected[1] or () if not n.startswith("_")]
     if kind not in ("function", "class") or expected[0] not in ("function", "class") or not safe_to_ask(value):
-        return [kind, [], keywords, is_fake(value), False]
-    return [kind, *rejected(value, keywords), is_fake(value), False]
+        return [kind, [], keywords, is_fake(value)]
+    return [kind, *rejected(value, keywords), is_fake(value)]
 
 
 def names(asked: dict[str, Row]) -> dict[str, Row]:
@@ -128,20 +128,11 @@ def names(asked: dict[str, Row]) -> dict[str, Row]:
     paddle.enable_compat()
     proxy = Proxy({name for name, row in asked.items() if row[0] == "module"})
     rows = {name: answer(value, row) for name, row in asked.items() if (value := proxy.get(name)) is not Hide}
-    for name, row in rows.items():
-        row[4] = row[0] == "function" and is_shadowed(name, proxy.get(name))
     for owner, instance in instances(paddle).items():
         for name, row in asked.items():
             if name.startswith(f"{owner}.") and row[0] != "module":
                 answer_member(rows, name, instance)
     return rows
-
-
-def is_shadowed(name: str, value: object) -> bool:
-    """Whether ``paddle.compat`` has a function of this name with torch's semantics and the proxy has another."""
-    owner, _, last = name.replace("torch", "paddle.compat", 1).rpartition(".")
-    module = sys.modules.get(owner)
-    return module is not None and vars(module).get(last, value) is not value
 
 
 def instances(paddle: Any) -> dict[str, object]:
@@ -154,7 +145,121 @@ def instances(paddle: Any) -> dict[str, object]:
         "torch.device": getattr(tensor, "device", tensor.place),
         "torch.Size": tensor.shape,
         "torch.nn.Module": paddle.nn.Linear(1, 1),
+        "torch.autograd.function.FunctionCtx": context(paddle),
     }
+
+
+def context(paddle: Any) -> object:
+    """What a custom operation's forward is handed."""
+    seen: list[object] = []
+
+    def forward(ctx: object, x: Any) -> Any:
+        seen.append(ctx)
+        return x.clone()
+
+    def backward(ctx: object, grad: Any) -> Any:
+        return grad
+
+    own = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    layer: Any = type("Asked", (paddle.autograd.PyLayer,), own)
+    layer.apply(paddle.ones([1]))
+    return seen[0]
+
+
+class Nearest:
+    """The public name of Paddle's that is called most like a name of torch's.
+
+    Asked of the installed Paddle: the same path in ``paddle.compat`` or in ``paddle``; else the same name, however it
+    is capitalised, in the module that is most like torch's, or anywhere for what torch has at its root; for a module
+    the one that has the most of its names. It is near by name: nobody has compared what the two do.
+    """
+
+    FEWEST = 3  # names that two modules share before they are called near
+    ROOTS = ("torch", "torch.Tensor")
+    OTHERS = ("torch.ao", "torch.onnx", "torch.nn.quantized", "torch.nn.qat", "torch.nested", "torch.quantization")
+
+    def __init__(self, torchs: dict[str, Row]) -> None:
+        self.torchs = torchs
+        self.inside: dict[str, set[str]] = {}
+        for name in torchs:
+            owner, _, last = name.rpartition(".")
+            if not last.startswith("_"):
+                self.inside.setdefault(owner, set()).add(last)
+        self.modules = {
+            name: frozenset(public(module))
+            for name, module in sorted(sys.modules.items())
+            if name.partition(".")[0] == "paddle" and is_public(name) and isinstance(module, types.ModuleType)
+        }
+        self.by_word: dict[str, list[str]] = {}
+        for module, names in self.modules.items():
+            for name in sorted(names):
+                self.by_word.setdefault(word(name), []).append(f"{module}.{name}")
+        self.like: dict[str, str] = {}
+
+    def of(self, name: str) -> str:
+        """The nearest name; empty where there is none."""
+        if name.startswith(self.OTHERS):  # what is called as a plain layer there is none
+            return ""
+        kind = self.torchs[name][0]
+        for root in ("paddle.compat", "paddle"):
+            same = name.replace("torch", root, 1)
+            if resolved(same) is not None:
+                return same
+        if kind == "module":
+            return self.like_module(name)
+        owner, _, last = name.rpartition(".")
+        if last.startswith("_"):
+            return ""
+        places = {self.like_module(owner), owner.replace("torch", "paddle", 1)}
+        found = [
+            one
+            for one in self.by_word.get(word(last), ())
+            if kind_of(resolved(one)) == kind and (owner in self.ROOTS or one.rpartition(".")[0] in places)
+        ]
+        return min(found, key=lambda one: (one.rpartition(".")[2] != last, one.count("."), one), default="")
+
+    def like_module(self, name: str) -> str:
+        """The public module that has the most of a torch module's names, for its own size."""
+        if name not in self.like:
+            wanted = self.inside.get(name, set())
+            shared = {module: len(names & wanted) for module, names in self.modules.items()}
+            near = [module for module, number in shared.items() if number >= self.FEWEST]
+            self.like[name] = max(near, key=lambda one: (shared[one] ** 2 / len(self.modules[one]), one), default="")
+        return self.like[name]
+
+
+def is_public(name: str) -> bool:
+    """Whether a dotted name is part of what Paddle documents."""
+    inner = ("base", "utils", "libpaddle", "incubate", "proxy")
+    return not any(part.startswith("_") or part in inner for part in name.split(".")[1:])
+
+
+def public(module: types.ModuleType) -> list[str]:
+    """What a module hands out: what it lists; one without a list hands out nothing."""
+    return [name for name in getattr(module, "__all__", ()) if not name.startswith("_") and hasattr(module, name)]
+
+
+def word(name: str) -> str:
+    """A name without what the two frameworks write otherwise: ``MaxPool2d``, ``MaxPool2D``."""
+    return name.replace("_", "").lower() if not name.endswith("_") else name
+
+
+def resolved(name: str) -> object | None:
+    """What a program gets by a dotted name of Paddle's; None where there is no such thing."""
+    value: object = sys.modules["paddle"]
+    for part in name.split(".")[1:]:
+        try:
+            value = getattr(value, part)
+        except ANSWERS:
+            return None
+    return value
+
+
+def beside(asked: dict[str, Row], rows: dict[str, Row]) -> dict[str, Any]:
+    """What is known beside the names: for those that the proxy has not, the nearest that Paddle has."""
+    nearest = Nearest(asked)
+    near = {name: nearest.of(name) for name in asked if name not in rows}
+    return {"nearest": {name: found for name, found in near.items() if found}}
 
 
 def answer_member(rows: dict[str, Row], name: str, instance: object) -> None:
@@ -164,7 +269,7 @@ def answer_member(rows: dict[str, Row], name: str, instance: object) -> None:
     if kind is None:
         rows.pop(name, None)
     elif name not in rows:
-        rows[name] = [kind, [], [], False, False]
+        rows[name] = [kind, [], [], False]
     elif rows[name][0] == "value":
         rows[name][0] = kind
 

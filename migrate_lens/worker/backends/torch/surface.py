@@ -5,6 +5,8 @@ Loaded by path in an interpreter that need not have migrate-lens installed (see 
 
 from __future__ import annotations
 
+import dis
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -12,6 +14,7 @@ import re
 import sys
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from migrate_lens.worker.run.surface import Row, kind_of
@@ -25,6 +28,7 @@ HOLDERS = frozenset((
     "torch.autograd.function.FunctionCtx", "torch.library.Library", "torch.finfo", "torch.iinfo",
     "torch.library.CustomOpDef",
 ))  # fmt: skip
+CTX = "torch.autograd.function.FunctionCtx"
 SIGNATURE = re.compile(r"\w+\(([^)]*(?:\([^)]*\)[^)]*)*)\)\s*->\s*([^\n]*)")
 PARAMETER = re.compile(r"^\*{0,2}(\w+)")
 
@@ -129,8 +133,72 @@ def names(asked: dict[str, Row]) -> dict[str, Row]:
                 for member, raw in members(value):
                     function = raw.__func__ if isinstance(raw, classmethod | staticmethod) else raw
                     rows[f"{full}.{member}"] = seen.setdefault(id(function), describe_member(function))
-    rows |= {f"torch.nn.Module.{name}": ["value", None, ""] for name in vars(sys.modules["torch"].nn.Module())}
+    torch: Any = sys.modules["torch"]
+    rows |= {f"torch.nn.Module.{name}": ["value", None, ""] for name in vars(torch.nn.Module())}
+    context = Context.of(torch)
+    for name in dir(context):
+        if not name.startswith("__"):
+            rows.setdefault(f"{CTX}.{name}", describe_member(getattr(context, name, None)))
     return rows
+
+
+class Context:
+    """What a custom operation's forward is handed: its members are known on an instance alone."""
+
+    seen: Any = None
+
+    @classmethod
+    def of(cls, torch: Any) -> Any:
+        """The context of an operation that is run once."""
+
+        def forward(ctx: Any, x: Any) -> Any:
+            cls.seen = ctx
+            return x.clone()
+
+        function: Any = type("Asked", (torch.autograd.Function,), {"forward": staticmethod(forward)})
+        function.apply(torch.ones(1))
+        return cls.seen
+
+
+def members_of(asked: dict[str, Row]) -> dict[str, list[str]]:
+    """For every public class among some names what its instances have beside what every object has, sorted.
+
+    Its own names and its bases', and what an ``__init__`` of torch's gives to an instance.
+    """
+    found: dict[str, list[str]] = {}
+    known: dict[type, list[str]] = {}
+    for name, row in asked.items():
+        module, _, last = name.rpartition(".")
+        wanted = row[0] == "class" and "._" not in name and module in sys.modules
+        value = vars(sys.modules[module]).get(last) if wanted else None
+        if isinstance(value, type):
+            if value not in known:
+                given = {attr for base in value.__mro__ for attr in given_by_init(base)}
+                known[value] = sorted(given | {attr for attr in dir(value) if attr not in object.__dict__})
+            found[name] = known[value]
+    return found
+
+
+@functools.cache
+def given_by_init(cls: type) -> frozenset[str]:
+    """The attributes that a class's own ``__init__`` sets."""
+    code = getattr(vars(cls).get("__init__"), "__code__", None)
+    if not isinstance(code, types.CodeType) or not cls.__module__.startswith("torch"):
+        return frozenset()
+    return frozenset(one.argval for one in dis.get_instructions(code) if one.opname == "STORE_ATTR")
+
+
+def unread_modules() -> list[str]:
+    """Modules that lie in torch's folder and were not imported: nobody can say what they hold."""
+    root = Path(sys.modules["torch"].__file__ or "").parent
+    files = (path.relative_to(root.parent).with_suffix("").parts for path in root.rglob("*.py"))
+    names = {".".join(parts[:-1] if parts[-1] == "__init__" else parts) for parts in files}
+    return sorted(name for name in names if name not in sys.modules)
+
+
+def beside(asked: dict[str, Row], rows: dict[str, Row]) -> dict[str, Any]:
+    """What is known beside the names: the members of classes, and modules that were not read."""
+    return {"members": members_of(rows), "unread": unread_modules()}
 
 
 def describe_member(value: object) -> Row:
