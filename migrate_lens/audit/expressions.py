@@ -130,7 +130,7 @@ class Expressions(Receivers):
     def given(self, node: ast.Call, target: Meaning) -> Meaning:
         """Look at the arguments of a call; what the first one stands for."""
         first: Meaning = None
-        outer, self.place = self.place, ARGUMENT if takes_any_number(node.func, target) else ""
+        outer, self.place = self.place, ARGUMENT if takes_any_number(node, target) else ""
         for index, arg in enumerate(node.args):
             meaning = self.visit(arg)
             self.hand_on(meaning, target, arg)
@@ -262,8 +262,9 @@ class Expressions(Receivers):
 
     def binary(self, node: ast.BinOp) -> Meaning:
         """Arithmetic with a tensor gives a tensor."""
-        left = self.visit(node.left)
-        right = self.visit_at(ARGUMENT, node.right) if tensor(left) else self.visit(node.right)
+        alone = self.place if self.place == TEST else ""  # what is computed with a count is no count
+        left = self.visit_at(alone, node.left)
+        right = self.visit_at(ARGUMENT if tensor(left) else alone, node.right)
         self.joined(node, left, right)
         return tensor(left) or tensor(right)
 
@@ -423,13 +424,13 @@ class Expressions(Receivers):
         return Several(first.of, first.sure) if isinstance(first, Instance) else first
 
 
-def takes_any_number(func: ast.expr, target: Meaning) -> bool:
-    """Whether a callee reads a number and a tensor that holds one alike; ``split`` and ``full`` do not."""
+def takes_any_number(node: ast.Call, target: Meaning) -> bool:
+    """Whether a call reads a number and a tensor that holds one alike; ``split`` and several sizes do not."""
     match target:
         case TorchName(name=name) | Member(name=name):
-            return name.rpartition(".")[2] not in ("split", "full")
+            return len(node.args) == 1 and name.rpartition(".")[2] != "split"
         case _:
-            return isinstance(func, ast.Name) and func.id in NUMBERS
+            return isinstance(node.func, ast.Name) and node.func.id in NUMBERS
 
 
 def is_dotted(node: ast.expr) -> bool:
