@@ -1,4 +1,4 @@
-"""Small programs, in; what each one prints, or what it raises, on one side, out: one import of the framework for all."""
+"""Small programs, in; what each one prints or raises on one side, out: one import of the framework for all."""
 
 from __future__ import annotations
 
