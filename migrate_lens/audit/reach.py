@@ -67,7 +67,7 @@ def roots(modules: Modules) -> list[str]:
     return [
         path
         for path, name in modules.name_of.items()
-        if path.endswith("__init__.py") and "." not in name and role_of(path) is Role.LIBRARY
+        if name and path.endswith("__init__.py") and "." not in name and role_of(path) is Role.LIBRARY
     ]
 
 

@@ -116,10 +116,26 @@ def walk(root: Path) -> Tree:
         lang = language_of(root.name) or Language.PYTHON
         source = Source(root.name, str(root), lang, stat.st_size, stat.st_mtime_ns)
         return Tree(root.stem, root.parent, (source,), ())
+    place = root.resolve()
+    above = package_above(place)
     walked = Walk()
-    walked.run(str(root))
+    prefix = ""
+    for part in place.relative_to(above).parts:
+        if prefix:  # a package that is imported on the way to this one
+            walked.take(above / prefix / "__init__.py", f"{prefix}__init__.py", Language.PYTHON)
+        prefix += f"{part}/"
+    walked.run(str(place), prefix)
     sources = sorted(walked.sources, key=lambda source: source.path)
-    return Tree(name_of(root.resolve().name), root, tuple(sources), tuple(walked.skipped))
+    return Tree(name_of(place.name), above, tuple(sources), tuple(walked.skipped))
+
+
+def package_above(place: Path) -> Path:
+    """The folder that the modules of a folder are named from: for a package, the one above the topmost package."""
+    if any((place / name).is_file() for name in BUILD_FILES):
+        return place
+    while (place / "__init__.py").is_file() and place.parent != place:
+        place = place.parent
+    return place
 
 
 class Walk:
@@ -130,9 +146,9 @@ class Walk:
         self.skipped: list[Skipped] = []
         self.waiting: list[tuple[str, str]] = []  # folders: their path in the library, and where they are
 
-    def run(self, root: str) -> None:
-        """Look at everything below ``root``."""
-        self.waiting.append(("", root))
+    def run(self, root: str, prefix: str = "") -> None:
+        """Look at everything below ``root``, whose own path in the library is ``prefix``."""
+        self.waiting.append((prefix, root))
         while self.waiting:
             prefix, folder = self.waiting.pop()
             try:
@@ -160,15 +176,15 @@ class Walk:
         elif entry.name.endswith(".ipynb"):
             self.skip(path, "a notebook: convert it to a script to have it read")
         elif lang and entry.is_file(follow_symlinks=False):
-            self.take(entry, path, lang)
+            self.take(Path(entry.path), path, lang)
 
-    def take(self, entry: os.DirEntry[str], path: str, lang: Language) -> None:
+    def take(self, file: Path, path: str, lang: Language) -> None:
         """A source file, unless it is too large to be one."""
-        stat = entry.stat(follow_symlinks=False)
+        stat = file.stat()
         if stat.st_size > LARGEST:
             self.skip(path, f"too large: {stat.st_size >> 20} MiB")
         else:
-            self.sources.append(Source(path, entry.path, lang, stat.st_size, stat.st_mtime_ns))
+            self.sources.append(Source(path, str(file), lang, stat.st_size, stat.st_mtime_ns))
 
 
 def name_of(name: str) -> str:

@@ -35,6 +35,7 @@ NATIVE: dict[Event, Declaration] = {
 NATIVE_CLASSES = {"Tensor": "Tensor", "CUDAStream": "CUDAStream", "torch::Library": "Library"}
 
 
+RESULTS = (Symptom.VALUE, Symptom.SHAPE)  # what can be wrong with the result of a call
 OTHER_KIND = "other_kind"  # the detail of a key whose name is another kind of thing
 
 
@@ -89,7 +90,7 @@ class Judge:
         of_keywords = [finding for finding in asked if finding.keyword is not None]
         of_name = any(finding.keyword is None and finding.basis is Basis.ASKED for finding in asked)
         if rule is not None and (rule.over_verdict or not of_name):
-            if not (of_keywords and "then" in rule.when.wanted):  # a call that is refused has no result
+            if not (of_keywords and rule.symptom in RESULTS):  # a call that is refused has no result
                 yield of_rule(rule, use)
             yield from of_keywords
         else:

@@ -51,6 +51,36 @@ class Severity(StrEnum):
 WEIGHTS = {Severity.SILENT: 4.0, Severity.HIGH: 3.0, Severity.MEDIUM: 2.0, Severity.LOW: 1.0}
 
 
+class Unrun(StrEnum):
+    """Why a sentence of a rule was not tried here."""
+
+    NO = ""
+    GPU = "needs a GPU"
+    PROCESSES = "needs several processes"
+    NETWORK = "needs a network"
+    COMPILER = "needs a build, which the tests of native code make"
+    COUNSEL = "a counsel, which states nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Words of a rule, and a small program that shows whether they are so.
+
+    Attributes:
+        says: words of its ``why`` or ``instead``.
+        program: what is run on both sides; empty where nothing is.
+        torch: what it prints with torch, or ``raises ERROR``.
+        target: the same with Paddle in torch's place.
+        unrun: why it cannot be run.
+    """
+
+    says: str
+    program: str
+    torch: str
+    target: str
+    unrun: Unrun
+
+
 class Case(NamedTuple):
     """A source that a rule brings along, and where it stands in a library."""
 
@@ -63,6 +93,13 @@ _SOURCE = Field("source", document.text)
 _ALSO: Field[tuple[str, ...]] = Field("also", document.texts, ())
 _EXAMPLE = Schema((_PATH, _SOURCE, _ALSO), "every example has a source")
 _COUNTEREXAMPLE = Schema((_PATH, _SOURCE), "every counterexample has a source")
+
+_SAYS = Field("says", document.text)
+_PROGRAM = Field("program", document.text, "")
+_TORCH = Field("torch", document.text, "")
+_TARGET = Field("paddle", document.text, "")
+_UNRUN: Field[Unrun] = Field("unrun", document.choice(Unrun, "unrun"), Unrun.NO)
+_CLAIM = Schema((_SAYS, _PROGRAM, _TORCH, _TARGET, _UNRUN), "every claim says words of its rule")
 
 _TITLE = Field("title", document.text)
 _WHY = Field("why", document.text)
@@ -78,6 +115,7 @@ _PRIORITY = Field("priority", document.number, 0)
 _WHEN = Field("when", matching.conditions(VOCABULARY))
 _EXAMPLES = Field("example", document.tables(_EXAMPLE))
 _COUNTEREXAMPLES = Field("counterexample", document.tables(_COUNTEREXAMPLE))
+_CLAIMS: Field[tuple[Table, ...]] = Field("claim", document.tables(_CLAIM), ())
 _REFERENCES: Field[tuple[str, ...]] = Field("references", document.texts, ())
 SCHEMA = Schema(
     (
@@ -95,6 +133,7 @@ SCHEMA = Schema(
         _WHEN,
         _EXAMPLES,
         _COUNTEREXAMPLES,
+        _CLAIMS,
         _REFERENCES,
     ),
     "every audit rule says what it is, what to do instead, what kind of gap it is, when, and has cases for and against",
@@ -110,6 +149,7 @@ class Rule(Matcher):
         over_verdict: it knows more than a look-up of the name in both frameworks, and goes before it.
         under: the name of the gap, if all sites are one.
         also: for each example, the other rules that speak about other lines of it.
+        claims: what shows that ``why`` and ``instead`` are so.
     """
 
     why: str
@@ -124,6 +164,7 @@ class Rule(Matcher):
     examples: tuple[Case, ...]
     also: tuple[frozenset[str], ...]
     counterexamples: tuple[Case, ...]
+    claims: tuple[Claim, ...]
     references: tuple[str, ...] = ()
 
 
@@ -215,8 +256,13 @@ def read_rule(path: Path) -> Rule:
         examples=tuple(_case(example) for example in examples),
         also=tuple(frozenset(example[_ALSO]) for example in examples),
         counterexamples=tuple(_case(example) for example in counterexamples),
+        claims=tuple(_claim(claim) for claim in table[_CLAIMS]),
         references=table[_REFERENCES],
     )
+
+
+def _claim(table: Table) -> Claim:
+    return Claim(table[_SAYS], table[_PROGRAM], table[_TORCH], table[_TARGET], table[_UNRUN])
 
 
 def _case(table: Table) -> Case:

@@ -221,6 +221,37 @@ def test_a_wheel_an_sdist_and_a_file_read_like_a_folder(tmp_path: Path, small: S
         assert (where, 2) in lines(library, "torch.frombuffer:missing_api"), path
 
 
+@pytest.mark.parametrize(
+    ("start", "first", "packages"),
+    [
+        ("", "outer/__init__.py", ("outer",)),
+        ("outer", "outer/__init__.py", ("outer",)),
+        ("outer/inner", "outer/__init__.py", ("outer",)),
+    ],
+)
+def test_a_folder_that_is_a_package_is_named_from_above(
+    write: Callable[[Files], Path], small: Surface, start: str, first: str, packages: tuple[str, ...]
+) -> None:
+    root = write(
+        {
+            "outer/__init__.py": "import torch\nfrom outer.inner import core\n",
+            "outer/inner/__init__.py": "import torch\n",
+            "outer/inner/core.py": "import torch\ntorch.frombuffer\n",
+        }
+    )
+    with tree.opened(str(root / start)) as found:
+        library = report.audit_tree(found, small, None)
+    assert library.root == str(root.resolve())
+    assert (found.sources[0].path, library.packages) == (first, packages)
+    assert lines(library, "torch.frombuffer:missing_api") == [("outer/inner/core.py", 2)]
+
+
+def test_a_project_is_no_package_though_it_has_an_init(write: Callable[[Files], Path], small: Surface) -> None:
+    root = write({"__init__.py": "", "setup.py": "import setuptools\n", "lib/__init__.py": "import torch\n"})
+    with tree.opened(str(root)) as found:
+        assert report.audit_tree(found, small, None).packages == ("lib",)
+
+
 def test_an_installed_distribution_is_found_by_name(small: Surface) -> None:
     with tree.opened("opt-einsum") as found:
         library = report.audit_tree(found, small, None)
