@@ -29,6 +29,7 @@ from migrate_lens.diagnosis.causes import (
     outcome_depends_on,
     shown_as_exceptions,
 )
+from migrate_lens.diagnosis.consequences import at_their_source
 from migrate_lens.diagnosis.effects import with_effect_on_result
 from migrate_lens.diagnosis.ends import never_ends
 from migrate_lens.diagnosis.guards import with_own_answers, without_what_is_within
@@ -333,6 +334,7 @@ def _that_count(trial: Trial, sides: _Sides, healed: _Healed) -> tuple[list[Dive
     if judged is not healed.run:
         met = list(divergences(sides.base.trace, judged.trace, sides.own.events))
     met = without_what_is_within(without_consequences(sides.base.trace, met))
+    met = at_their_source(sides.base.trace, met)
     hard = [divergence for divergence in met if divergence.hard]
     soft = by_layout_maker((d for d in met if not d.hard), sides.base.trace, judged.trace)
     explained = bool(hard or healed.deaths)
