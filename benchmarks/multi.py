@@ -1,17 +1,22 @@
 """Many gaps in one program: labelled cases in, whether one run of several of them finds the gaps of each and no other.
 
 usage: python benchmarks/multi.py CASES.jsonl [--programs N] [--seed N] [--store FILE] [--only ID,ID...]
+       python benchmarks/multi.py --faults FOLDER [--programs N] [--seed N] [--store FILE] [--only ID,ID]
 
 Each program is 5 to 10 random cases, each as a function, called in turn; the outcome is the list of their results. Each
 case is first diagnosed alone, in the same form. A labelled gap that is found alone must be found among the others, and
 no gap may appear that none of the cases has alone. What torch itself does not run as one program (a case left gradients
 off for the next one) is put aside. With ``--store`` what was done is kept and not done again.
+
+With ``--faults`` each program is a pair of the lone scripts below a folder, whose labels are the gaps that each has by
+itself: the pair has the gaps of both, each by the same name; it exits with 1 where one has not.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import itertools
 import json
 import random
 import sys
@@ -106,6 +111,67 @@ def picks(cases: Sequence[Case], programs: int, seed: int) -> Iterator[list[Case
         yield luck.sample(cases, luck.randint(5, 10))
 
 
+# -- pairs of scripts without labels -----------------------------------------------------------------------------------
+
+
+def scripts(folder: Path) -> list[Case]:
+    """The scripts below a folder that are whole programs and can be functions among others."""
+    paths = [path for path in sorted(folder.rglob("*.py")) if _is_alone(path)]
+    return [{"id": path.relative_to(folder).as_posix(), "file": str(path), "symptom": "agrees"} for path in paths]
+
+
+def _is_alone(path: Path) -> bool:
+    """Whether a script leaves a result and imports none of its neighbours."""
+    source = path.read_text()
+    imported = {n.module for n in ast.walk(ast.parse(source)) if isinstance(n, ast.ImportFrom)}
+    imported |= {alias.name for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Import) for alias in n.names}
+    beside = {other.stem for other in path.parent.iterdir()}
+    return "result =" in source and fits(source) and not imported & beside
+
+
+def pairs(cases: Sequence[Case], programs: int, seed: int) -> Iterator[list[Case]]:
+    """Random pairs, the same for the same seed; all of them where there are no more."""
+    every = list(itertools.permutations(cases, 2))
+    luck = random.Random(seed)
+    yield from (list(pair) for pair in luck.sample(every, min(programs, len(every))))
+
+
+def same(alone: Sequence[dict[str, Any]], together: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Gaps that a pair misses, and those that it invents; the how-many-th of a name does not matter."""
+    wanted = {name(gap) for one in alone for gap in one["gaps"]}
+    found = {name(gap) for gap in together["gaps"]}
+    return sorted(wanted - found), sorted(found - wanted)
+
+
+def name(gap: str) -> str:
+    """A gap's id without its number among those of the same name."""
+    return ":".join(gap.split(":")[:2])
+
+
+def in_company(options: argparse.Namespace) -> int:
+    """Diagnose pairs, and tell where company changes a verdict."""
+    cases, record = scripts(options.faults), Record(options.store)
+    named = {case["id"]: case for case in cases}
+    plan = (
+        [[named[i] for i in options.only.split(",")]] if options.only else pairs(cases, options.programs, options.seed)
+    )
+    done = wrong = 0
+    with opened_bench() as (bench, folder):
+        for chosen in plan:
+            ids = " ".join(case["id"] for case in chosen)
+            alone = [record.get(c["id"], lambda c=c: run(bench, folder, [c], options.faults)) for c in chosen]
+            together = record.get(f"together: {ids}", lambda some=chosen: run(bench, folder, some, options.faults))
+            if not together["runs"]:
+                print(f"torch does not run these as one: {ids}", flush=True)
+                continue
+            missed, invented = same(alone, together)
+            done, wrong = done + 1, wrong + bool(missed or invented)
+            for word, gaps in (("missed", missed), ("invented", invented)):
+                print("".join(f"{word} {gap} in {ids}\n" for gap in gaps), end="", flush=True)
+    print(f"{done - wrong}/{done} pairs have the gaps of both and no other")
+    return int(wrong > 0)
+
+
 def report(chosen: Sequence[Case], alone: Sequence[dict[str, Any]], together: dict[str, Any]) -> tuple[int, int, int]:
     """Print what one program missed and invented; labelled gaps, those found, gaps invented."""
     wanted = [case for case, one in zip(chosen, alone, strict=True) if case["id"] in one["met"]]
@@ -127,12 +193,15 @@ def report(chosen: Sequence[Case], alone: Sequence[dict[str, Any]], together: di
 
 def main() -> int:
     parser = argparse.ArgumentParser()
-    parser.add_argument("cases", type=Path)
+    parser.add_argument("cases", type=Path, nargs="?")
+    parser.add_argument("--faults", type=Path, help="a folder of scripts to diagnose in pairs")
     parser.add_argument("--programs", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--store", type=Path)
     parser.add_argument("--only", default="", help="ids of the cases of one program, comma separated")
     options = parser.parse_args()
+    if options.faults is not None:
+        return in_company(options)
     root = options.cases.parent
     cases = [json.loads(line) for line in options.cases.read_text().splitlines() if line.strip()]
     cases = [c for c in cases if fits((root / c["file"]).read_text())]

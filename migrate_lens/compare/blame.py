@@ -31,9 +31,9 @@ def blame(want: Trace, got: Trace, differs: Difference, stage: Stage, library: L
     raised = list(_failures(want, got))
     if raised:
         return tuple(_Blamed.of(want, got, one).finding(stage, library) for one in raised)
-    unrun = _unrun(want, got, stage, library)
-    if unrun is not None:
-        return (unrun,)
+    unrun = tuple(not_run(want, got, stage, library))
+    if unrun:
+        return unrun[:1]
     soft = [divergence for divergence in divergences(want, got) if not divergence.hard]
     if soft:
         return collect(soft[-1:], stage, library)
@@ -49,20 +49,20 @@ def blame(want: Trace, got: Trace, differs: Difference, stage: Stage, library: L
     return (Finding(key, stage, sites, differs.expected, differs.actual, facts, evidence),)
 
 
-def _unrun(want: Trace, got: Trace, stage: Stage, library: Library) -> Finding | None:
-    """A function of the program's in the framework's place, which torch runs and the target never does."""
+def not_run(want: Trace, got: Trace, stage: Stage, library: Library) -> Iterator[Finding]:
+    """Functions of the program's in the framework's place, which torch runs and the target, in the same call, never."""
+    own_run = {event.key for event in got.events if event.returned}
     for code in unentered(want, got):
         place = code.calls[0].place
-        own = put_in_place(code.outer, place)
-        if own is not None:
-            key = Key(Symptom.VALUE, own.api, "not run")
-            expected = f"{code.outer.api} runs the program's {own.name}"
-            sites = (site_of(place.path, place.module, own.line, library),)
-            facts: dict[str, Fact] = {"private": private(own.api)}
-            return Finding(
-                key, stage, sites, expected, "never runs it", facts, (f"called from within {code.outer.api}",)
-            )
-    return None
+        own = put_in_place(code.outer, place) if code.outer.key in own_run else None
+        if own is None or any(e.place.path == place.path and e.place.line in own.lines for e in got.events):
+            continue
+        key = Key(Symptom.VALUE, own.api, "not run")
+        expected = f"{code.outer.api} runs the program's {own.name}"
+        sites = (site_of(place.path, place.module, own.line, library),)
+        facts: dict[str, Fact] = {"private": private(own.api)}
+        evidence = (f"called from within {code.outer.api}",)
+        yield Finding(key, stage, sites, expected, "never runs it", facts, evidence)
 
 
 def _failures(want: Trace, got: Trace) -> Iterator[Raised]:

@@ -163,7 +163,7 @@ def _divergence(want: Event, got: Event, differs: Difference) -> Divergence:
         return Divergence(want, got, Symptom.MISSING_API, "", differs.hard, differs.expected, differs.actual)
     symptom = _ASPECTS[differs.aspect]
     last = want.api.rpartition(".")[2]
-    if last == "grad" and symptom is Symptom.VALUE:
+    if last == "grad" and symptom is Symptom.VALUE and differs.aspect != "type":
         symptom = Symptom.GRADIENT
     if last in _STATE and not differs.hard:
         symptom = Symptom.STATE

@@ -49,11 +49,13 @@ class Own:
         api: that name, as torch documents it.
         name: its own name.
         line: where it is put in the framework's place.
+        lines: where it stands.
     """
 
     api: str
     name: str
     line: int
+    lines: range
 
 
 def put_in_place(outer: Event, place: Place) -> Own | None:
@@ -67,12 +69,13 @@ def put_in_place(outer: Event, place: Place) -> Own | None:
     if not functions:
         return None
     function = functions[-1]
+    lines = range(function.lineno, (function.end_lineno or function.lineno) + 1)
     assigned = _assigned(tree, function.name)
     if assigned is not None:
-        return assigned
+        return Own(_dotted(tree, assigned), function.name, assigned.lineno, lines)
     owner = outer.api if outer.flags.made_layer else outer.api.rpartition(".")[0]
     in_class = any(isinstance(node, ast.ClassDef) for node in around)
-    return Own(f"{owner}.{function.name}", function.name, function.lineno) if in_class else None
+    return Own(f"{owner}.{function.name}", function.name, function.lineno, lines) if in_class else None
 
 
 def _holds(node: ast.AST, line: int) -> bool:
@@ -80,16 +83,14 @@ def _holds(node: ast.AST, line: int) -> bool:
     return isinstance(node, kinds) and node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
-def _assigned(tree: ast.Module, name: str) -> Own | None:
+def _assigned(tree: ast.Module, name: str) -> ast.Attribute | None:
     """Where a function is put in the place of an attribute of the framework's: ``torch.nn.Module.to = mine``."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Name) or node.value.id != name:
             continue
         for target in node.targets:
-            if isinstance(target, ast.Attribute):
-                api = _dotted(tree, target)
-                if api.startswith("torch."):
-                    return Own(api, name, node.lineno)
+            if isinstance(target, ast.Attribute) and _dotted(tree, target).startswith("torch."):
+                return target
     return None
 
 

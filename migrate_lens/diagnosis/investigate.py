@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from migrate_lens.compare.align import counts
-from migrate_lens.compare.blame import UNEXPLAINED, blame
+from migrate_lens.compare.blame import UNEXPLAINED, blame, not_run
 from migrate_lens.compare.divergences import Divergence, divergences
 from migrate_lens.compare.findings import api_of, collect, first_divergence, node_name, site_at, site_of
 from migrate_lens.compare.layout import by_layout_maker
@@ -29,6 +29,7 @@ from migrate_lens.diagnosis.causes import (
     outcome_depends_on,
     shown_as_exceptions,
 )
+from migrate_lens.diagnosis.consequences import at_their_source
 from migrate_lens.diagnosis.effects import with_effect_on_result
 from migrate_lens.diagnosis.ends import never_ends
 from migrate_lens.diagnosis.guards import with_own_answers, without_what_is_within
@@ -317,6 +318,7 @@ def _everything(sides: _Sides) -> tuple[tuple[Finding, ...], TraceSummary]:
     )
     kept, promoted = _that_count(trial, sides, healed)
     findings = [*early, *healed.deaths, *collect(kept, subject.stage, subject.library)]
+    findings += _not_run(sides, healed)
     if sides.natural.ended_badly or healed.never_ends:
         findings.append(never_ends(trial, healed.run if healed.never_ends else sides.natural))
     if _is_unexplained(sides, healed, findings, promoted):
@@ -326,6 +328,14 @@ def _everything(sides: _Sides) -> tuple[tuple[Finding, ...], TraceSummary]:
     return tuple(findings), _summary(sides.base, healed.run, subject, _stopped(healed))
 
 
+def _not_run(sides: _Sides, healed: _Healed) -> list[Finding]:
+    """Methods of the program's that only torch runs, where some call got other inputs than torch's, which they made."""
+    if not any(event.flags.other_inputs and event.healed for event in healed.run.trace.events):
+        return []
+    found = not_run(sides.base.trace, healed.run.trace, sides.subject.stage, sides.subject.library)
+    return list({finding.key: finding for finding in found}.values())
+
+
 def _that_count(trial: Trial, sides: _Sides, healed: _Healed) -> tuple[list[Divergence], list[Divergence]]:
     """The differences that count, as they show; and those of them that count since the outcome depends on them."""
     met = list(divergences(sides.base.trace, healed.run.trace, sides.own.events))
@@ -333,6 +343,7 @@ def _that_count(trial: Trial, sides: _Sides, healed: _Healed) -> tuple[list[Dive
     if judged is not healed.run:
         met = list(divergences(sides.base.trace, judged.trace, sides.own.events))
     met = without_what_is_within(without_consequences(sides.base.trace, met))
+    met = at_their_source(sides.base.trace, met)
     hard = [divergence for divergence in met if divergence.hard]
     soft = by_layout_maker((d for d in met if not d.hard), sides.base.trace, judged.trace)
     explained = bool(hard or healed.deaths)

@@ -522,6 +522,8 @@ def _sequences(want: SequenceValue, got: SequenceValue, values: bool) -> Differe
     if gravest is None and isinstance(want, NamedTupleValue) and not isinstance(got, NamedTupleValue):
         expected = f"named tuple ({', '.join(want.fields)})"
         return Difference("type", False, expected, "tuple" if isinstance(got, TupleValue) else "list")
+    if gravest is None and isinstance(want, TupleValue) and isinstance(got, ListValue):
+        return Difference("type", False, "tuple", "list")
     return gravest
 
 

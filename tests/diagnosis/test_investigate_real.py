@@ -69,6 +69,16 @@ def test_what_only_torch_has_stops_no_run(lab: Lab, name: str) -> None:
     assert (summary.reached, summary.note) == (summary.torch_calls, "")
 
 
+def test_every_name_of_a_gap_is_one_that_torch_has(lab: Lab) -> None:
+    expected = [key for programs_ in (GAPS, SEVERAL, STOPS) for _, keys in programs_.values() for key in keys]
+    names = sorted({key.partition(":")[0] for key in expected})
+    own = [name for name in names if name.startswith("torch.") and not name.startswith("torch.ops.")]
+    library = lab.library("import torch")
+    known = lab.bench.ask(lab.setting(library), Runtime.TORCH, own)
+    unknown = [name for name in own if known.get(name) is None]
+    assert unknown == []
+
+
 def test_memory_is_read_at_the_address_that_the_target_has(lab: Lab) -> None:
     """The address decides as torch's does, and leads to the target's own memory."""
     found = lab.diagnose(

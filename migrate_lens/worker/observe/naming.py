@@ -21,6 +21,8 @@ DOCUMENTED = {
 _FUNCTION = types.FunctionType
 _BOUND = types.MethodType
 _BUILTIN = types.BuiltinMethodType
+_WRAPPERS = frozenset(("contextlib", "functools"))
+_MADE_BY = {"torch._library.custom_ops.CustomOpDef": "torch.library.custom_op"}
 _OPERATORS = "torch._ops."  # where the classes of registered operators are
 _RECORDS = "pybind11_builtins"  # what functions that pybind11 makes are bound to, which says nothing of whose they are
 _CACHED = type(functools.lru_cache(lambda: None))
@@ -58,7 +60,9 @@ class Naming:
             func = func.__func__
             kind = type(func)
         if kind is _FUNCTION:
-            return self._of_module(func.__globals__.get("__name__"))
+            name = func.__globals__.get("__name__")
+            # ``@contextmanager`` in the framework is the framework's
+            return self._of_module(func.__module__ if name in _WRAPPERS else name)
         if isinstance(func, self.backend.module):
             return self._of_layer(kind)
         if isinstance(func, type):
@@ -159,7 +163,9 @@ class Naming:
             if attribute in vars(owner) and self.backend.own(owner) and issubclass(owner, self.backend.module):
                 return f"{self._as_torch(public_name(owner))}.{attribute}"
         name = self.backend.type_name(kind)
-        if not attribute.startswith("_") or not name.startswith(_OPERATORS):
+        if not attribute.startswith("_") and name.startswith(_OPERATORS):
+            name = operator_path(base)
+        elif not name.startswith(_OPERATORS):
             name = self._as_torch(name)
         return f"{name}.{attribute}"  # what torch keeps to itself about an operator is no name of the registry's
 
@@ -170,6 +176,8 @@ class Naming:
         node = self.nodes[number]
         if isinstance(func, self.backend.module):
             return self._type_as_torch(type(func))
+        if type(func).__module__ == _OPERATORS.rstrip("."):
+            return operator_path(func)
         if node is not None and "." in node.name and node.kind != places.METHOD:
             return node.name
         if isinstance(func, type):
@@ -217,7 +225,13 @@ class Naming:
 
     def _as_torch(self, name: str) -> str:
         """A public name as torch's users know it; the torch side's own name wins where the two are aligned."""
-        return "torch.ops" if name.startswith(_OPERATORS) else self.backend.as_torch(name)
+        return "torch.ops" if name.startswith(_OPERATORS) else _MADE_BY.get(name) or self.backend.as_torch(name)
+
+
+def operator_path(value: Any) -> str:
+    """Where torch has an operator, an overload of it, or a namespace of them: ``torch.ops.aten.add.Tensor``."""
+    name = vars(value).get("_name") or vars(value).get("_qualified_op_name") or vars(value).get("name") or ""
+    return f"torch.ops.{name.replace('::', '.')}" if isinstance(name, str) and name else "torch.ops"
 
 
 def exported(module: Any) -> list[str]:
