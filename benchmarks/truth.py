@@ -24,7 +24,6 @@ import subprocess
 import sys
 import time
 import tomllib
-import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -51,6 +50,7 @@ from claims.judges import (
 )
 from claims.patches import Patches, Tree, at_sites
 from claims.runs import Plain, ending_of
+from pypi import Distribution, needed, unpacked
 
 HERE = Path(__file__).resolve().parent
 PADDLE = "import runpy, sys, paddle; paddle.enable_compat(); runpy.run_path(sys.argv[1], run_name='__main__')"
@@ -84,6 +84,11 @@ class Library:
     probe: str
     needs: tuple[str, ...] = ()
 
+    @property
+    def distribution(self) -> Distribution:
+        """Where it comes from."""
+        return Distribution(self.name, self.version, self.needs)
+
 
 @dataclass(frozen=True, slots=True)
 class Advice:
@@ -104,31 +109,6 @@ def libraries(text: str) -> list[Library]:
     """The libraries that a TOML text names."""
     rows = tomllib.loads(text)["library"]
     return [Library(**{**row, "needs": tuple(row.get("needs", ()))}) for row in rows]
-
-
-def pip(*arguments: str) -> None:
-    """Run pip; plain torch is never what is asked for, and nothing is built."""
-    done = subprocess.run([sys.executable, "-m", "pip", *arguments], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"pip {' '.join(arguments)}: {done.stderr.strip().splitlines()[-1]}")
-
-
-def fetched(one: Library, cache: Path) -> Path:
-    """The wheel of a library in the cache, downloaded if it is not there."""
-    pattern = f"{one.name.replace('-', '_')}-{one.version}-*.whl"
-    if not list(cache.glob(pattern)):
-        pip("download", "-q", "--no-deps", "--only-binary", ":all:", "-d", str(cache), f"{one.name}=={one.version}")
-    return next(cache.glob(pattern))
-
-
-def needed(one: Library, cache: Path) -> list[Path]:
-    """A folder for each package that a library needs."""
-    folders = [cache / "needs" / need for need in one.needs]
-    for folder, need in zip(folders, one.needs, strict=True):
-        if not folder.exists():
-            pip("install", "-q", "--no-deps", "--only-binary", ":all:", "--target", str(folder) + ".part", need)
-            Path(str(folder) + ".part").rename(folder)
-    return folders
 
 
 # -- the product -------------------------------------------------------------------------------------------------------
@@ -344,11 +324,8 @@ def planned(claims: Claims, plain: Plain, upstream: Path, imports: str) -> Itera
 
 def one_library(one: Library, programs: Sequence[Advice], cache: Path, folder: Path) -> list[Judged]:
     """Everything about one library, in this process."""
-    wheel, needs = fetched(one, cache), needed(one, cache)
-    upstream, probe = folder / one.name, folder / "probe.py"
-    if not upstream.exists():
-        with zipfile.ZipFile(wheel) as members:
-            members.extractall(upstream)
+    needs = needed(one.distribution, cache)
+    upstream, probe = unpacked(one.distribution, cache, folder / one.name), folder / "probe.py"
     probe.write_text(one.probe)
     os.environ["PYTHONPATH"] = os.pathsep.join([*map(str, needs), os.environ.get("PYTHONPATH", "")])
     product = Product(folder)

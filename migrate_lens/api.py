@@ -79,7 +79,7 @@ def trace(  # noqa: PLR0913 - the options of the command are the interface
         like=Path(like) if like else None,
         backward=backward,
     )
-    return tracing.trace(asked, Path(output) if output else None, lambda line: None).trace
+    return tracing.trace(asked, tracing.Kept(Path(output) if output else None), lambda line: None).trace
 
 
 def compare(left: Trace | str | Path, right: Trace | str | Path) -> Comparison:

@@ -9,12 +9,14 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from migrate_lens.model.errors import LensError, StateError, UsageError
 
+# What a folder of ours is known by; it also hides the folder from git.
 IGNORE = ".gitignore"
+_MARK = "# Made by migrate-lens: what is here is written anew by each diagnosis.\n*\n"
 REPORT, TRACES, INDEX = "report.json", "traces", "index.json"  # what a diagnosis leaves in the state folder
 _DAY = 86400.0
 
@@ -23,27 +25,64 @@ _DAY = 86400.0
 def opened(folder: Path) -> Iterator[Path]:
     """Make the state folder, and prove that it can be written, before any long work starts.
 
-    A folder made here is taken away again when the work ends in one of our errors and left nothing in it.
+    A folder that was made or marked here is left as it was found when the work ends in one of our errors and put
+    nothing into it.
 
     Raises:
-        StateError: the folder cannot be made or written.
+        StateError: the folder cannot be made or written, or holds what is not ours.
     """
     fresh = not folder.exists()
+    unmarked = fresh or _is_empty(folder)
+    if not unmarked and not _is_ours(folder):
+        raise StateError(
+            f"{folder} is no folder of migrate-lens's, and is not empty", "name a new or an empty one: --state DIR"
+        )
     try:
-        _prepare(folder, fresh)
+        _prepare(folder, fresh, unmarked)
         yield folder
     except (LensError, OSError, KeyboardInterrupt):
-        if fresh:
-            _remove(folder)
+        if unmarked:
+            _remove(folder, fresh)
         raise
 
 
-def _prepare(folder: Path, fresh: bool) -> None:
-    """Only a folder of our own making is hidden from git: ``--state .`` must not hide the user's files."""
+def _is_empty(folder: Path) -> bool:
+    """Whether a folder has nothing in it; what is no folder, or cannot be read, is told when it is written."""
+    try:
+        return not any(folder.iterdir())
+    except OSError:
+        return False
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder carries our mark, or the report of a version that left none; what is no folder is told later."""
+    if not folder.is_dir():
+        return True
+    try:
+        if (folder / IGNORE).is_file() and (folder / IGNORE).read_text(errors="replace") == _MARK:
+            return True
+        return (folder / REPORT).is_file() and _by_us(folder / REPORT)
+    except OSError:
+        return False
+
+
+def _by_us(report: Path) -> bool:
+    """Whether a report says that this tool wrote it."""
+    try:
+        document = json.loads(report.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        return False
+    tool = document.get("tool") if isinstance(document, dict) else None
+    return isinstance(tool, dict) and tool.get("name") == "migrate-lens"
+
+
+def _prepare(folder: Path, fresh: bool, unmarked: bool) -> None:
+    """Make and mark the folder, where it is not."""
     try:
         if fresh:
             folder.mkdir()
-            write(folder / IGNORE, "*\n")
+        if unmarked:
+            write(folder / IGNORE, _MARK)
         _touch(folder)
     except OSError as error:
         raise StateError(
@@ -57,12 +96,13 @@ def _touch(folder: Path) -> None:
         pass
 
 
-def _remove(folder: Path) -> None:
-    """Remove the folder if there is nothing but our own mark in it."""
+def _remove(folder: Path, fresh: bool) -> None:
+    """Take our mark away if there is nothing else, and the folder if it was made for it."""
     with contextlib.suppress(OSError):
         if [item.name for item in folder.iterdir()] == [IGNORE]:
             (folder / IGNORE).unlink()
-        folder.rmdir()
+        if fresh:
+            folder.rmdir()
 
 
 @contextlib.contextmanager
@@ -85,6 +125,8 @@ def replace_folder(folder: Path) -> None:
     """Put what waits in the place of ``folder``; what is left of a killed run's is taken away."""
     new = waiting(folder)
     for stale in folder.parent.glob(f"{folder.name}.*"):
+        if not stale.suffix[1:].isdecimal():
+            continue  # the user's
         with contextlib.suppress(OSError):
             if stale != new and time.time() - stale.stat().st_mtime > _DAY:
                 shutil.rmtree(stale, ignore_errors=True)
@@ -127,7 +169,7 @@ def _whole(path: Path) -> Iterator[str]:
     os.close(handle)
     try:
         yield name
-        os.chmod(name, 0o666 & ~_umask())
+        os.chmod(name, 0o666 & ~umask())
         os.replace(name, path)
     except BaseException:
         os.unlink(name)
@@ -153,19 +195,25 @@ def read(path: Path) -> dict[str, object] | None:
     return document
 
 
-def _umask() -> int:
+def umask() -> int:
     """The mask for new files; asking for it means setting it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask
 
 
-def check_output(path: Path) -> None:
+def check_output(path: Path, sources: Sequence[Path] = ()) -> None:
     """See that a report can be put at ``path``, before any long work starts; leaves nothing there.
 
+    Args:
+        path: where to.
+        sources: the user's files, or folders of them, of which none may be written over.
+
     Raises:
-        UsageError: its folder is missing or cannot be written, or it is a folder itself.
+        UsageError: its folder is missing or cannot be written, it is a folder itself, or one of the user's files.
     """
+    if any(_would_lose(path, source) for source in sources):
+        raise UsageError(f"--output {path} is a file of the library, and is not written over", "name another file")
     if path.is_dir():
         raise UsageError(f"--output {path} is a folder", "name a file in it")
     if not path.parent.is_dir():
@@ -175,6 +223,11 @@ def check_output(path: Path) -> None:
             _touch(path.resolve().parent)
     except OSError as error:
         raise UsageError(f"--output: cannot write into {path.parent}: {error.strerror}", "name another file") from error
+
+
+def _would_lose(path: Path, source: Path) -> bool:
+    """Whether a file that is there belongs to a source: is it, or lies in it."""
+    return path.is_file() and path.resolve().is_relative_to(source.resolve())
 
 
 def cache_folder() -> Path:

@@ -62,7 +62,9 @@ class Nearness:
         python = [path for path in scans if language(path) is Language.PYTHON]
         self.modules = reach.Modules(python)
         self.roots = reach.roots(self.modules)
-        self.loaded = reach.closure(self.modules, scans, self.roots)
+        self._starts: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for number, (path, line) in enumerate(reach.stretches(self.modules, scans, self.roots)):
+            self._starts[path].append((line, number))
         self.lone = not self.roots
         self.entries = reach.entries(self.modules, scans, self.roots)
         self.natives = Natives(scans)
@@ -73,11 +75,15 @@ class Nearness:
             reach = OUTSIDE[role]
         elif language(path) is not Language.PYTHON:
             reach = Reach.BUILD
-        elif path in self.loaded or self.lone:
+        elif path in self._starts or self.lone:
             return {"import": Reach.IMPORT, "call": Reach.API}
         else:
             reach = Reach.MODULE
         return {"import": reach, "call": reach}
+
+    def order(self, site: Site) -> int:
+        """The how-many-th stretch of an import a line is in; lines of a stretch run in their order."""
+        return max((number for line, number in self._starts.get(site.path, ()) if line <= site.line), default=0)
 
 
 def ignored(scan: Scan, rule: str, key: Key, line: int) -> bool:
@@ -228,7 +234,7 @@ def inventory(scans: Mapping[str, Scan], judge: Judge) -> tuple[AskedName, ...]:
     unknown = Verdict.UNKNOWN
     for scan in scans.values():
         for use in scan.uses:
-            api = use.api
+            api = judge.named(use)
             if not api:
                 continue
             counts[api] += 1

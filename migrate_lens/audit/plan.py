@@ -75,9 +75,11 @@ def grade_of(gaps: Iterable[AuditGap]) -> Grade:
 
 def first_patch(gaps: tuple[AuditGap, ...], near: Nearness) -> str:
     """Where the first patch belongs: where a build fails, else the import, else the cheapest layer that has a gap."""
-    candidates = [audited for audited in serious(gaps) if audited.gap.symptom in _STOPS]
+    stops = [audited for audited in gaps if audited.gap.symptom in _STOPS]
+    candidates = serious(stops)
     building = [audited for audited in candidates if audited.gap.layer is Layer.BUILD]
-    first = min((site for gap in building or candidates for site in _met(gap, near)), default=None)
+    # An import stops at the first of them, however little a score says of it.
+    first = min((site for gap in building or stops for site in _met(gap, near)), default=None)
     if first is not None:
         return f"{first.site.path}:{first.site.line} ({first.layer}: {first.api})"
     for layer in ORDER:
@@ -89,7 +91,7 @@ def first_patch(gaps: tuple[AuditGap, ...], near: Nearness) -> str:
 class Meeting(NamedTuple):
     """A site that is met when a package is built or imported: when, where, and what."""
 
-    file: int
+    stretch: int
     site: Site
     layer: Layer
     api: str
@@ -99,8 +101,7 @@ def _met(audited: AuditGap, near: Nearness) -> Iterator[Meeting]:
     """The unguarded sites of a gap that building or importing the library comes by, in the order of the files."""
     for spot in audited.spots:
         if not spot.guard and spot.reach in (Reach.IMPORT, Reach.BUILD):
-            at = near.loaded.get(spot.site.path, 0)
-            yield Meeting(at, spot.site, audited.gap.layer, audited.gap.api)
+            yield Meeting(near.order(spot.site), spot.site, audited.gap.layer, audited.gap.api)
 
 
 def validation(library: str, scans: Mapping[str, Scan], near: Nearness, built: bool) -> tuple[str, ...]:

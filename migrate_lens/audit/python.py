@@ -52,7 +52,7 @@ class Reader(Expressions):
     def __init__(self, seeds: dict[str, str]) -> None:
         super().__init__(seeds)
         self.globals = self.scopes[0]
-        self.imports: dict[Import, None] = {}
+        self.imports: list[Import] = []
         self.waiting: deque[Waiting] = deque()
 
     def run(self, tree: ast.Module) -> None:
@@ -83,7 +83,7 @@ class Reader(Expressions):
                 self.note("import", alias.name, alias.lineno)
                 self.scopes[-1][alias.asname or "torch"] = TorchName(alias.name if alias.asname else "torch")
             else:
-                self.imports[Import(0, alias.name, (), self.at)] = None
+                self.imports.append(Import(0, alias.name, (), self.at, alias.lineno))
                 self.native_module(alias.name, alias.lineno)
                 bound = alias.asname or top
                 self.hide(bound, native_name(alias.name, bound))
@@ -106,7 +106,7 @@ class Reader(Expressions):
     def import_other(self, node: ast.ImportFrom, module: str) -> None:
         """Names of a module that is not torch's."""
         names = tuple([f"{alias.name}={alias.asname}" if alias.asname else alias.name for alias in node.names])
-        self.imports[Import(node.level, module, names, self.at)] = None
+        self.imports.append(Import(node.level, module, names, self.at, node.lineno))
         for alias in node.names:
             self.native_module(alias.name, alias.lineno)
             self.hide(alias.asname or alias.name, native_name(module, alias.name) or native_name(alias.name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from migrate_lens.audit.tree import Role, role_of
 from migrate_lens.model.uses import Scan
@@ -30,15 +31,15 @@ class Modules:
         keep = len(name) - level + (1 if path.endswith("__init__.py") else 0)
         return ".".join([*name[: max(keep, 0)], *([module] if module else [])])
 
-    def loaded(self, path: str, scan: Scan) -> Iterator[str]:
-        """Files that run when a file is imported."""
-        for level, module, names, at in scan.imports:
-            if at != "import":
+    def loaded(self, path: str, scan: Scan) -> Iterator[tuple[int, str]]:
+        """Files that run when a file is imported, each with the line that imports it."""
+        for one in scan.imports:
+            if one.at != "import":
                 continue
-            base = self.base(path, level, module)
-            for candidate in (*parents(base), *(f"{base}.{name.partition('=')[0]}" for name in names)):
+            base = self.base(path, one.level, one.module)
+            for candidate in (*parents(base), *(f"{base}.{name.partition('=')[0]}" for name in one.names)):
                 if candidate in self.path_of:
-                    yield self.path_of[candidate]
+                    yield one.line, self.path_of[candidate]
 
 
 def dotted(path: str, packages: set[str]) -> str:
@@ -67,29 +68,37 @@ def roots(modules: Modules) -> list[str]:
     ]
 
 
-def closure(modules: Modules, scans: Mapping[str, Scan], start: list[str]) -> dict[str, int]:
-    """All files that run when the start files are imported, and the how-many-th of them each one ends as, from 0.
+class Stretch(NamedTuple):
+    """Lines of a file that run one after the other: from one on, until the next stretch of that file."""
 
-    What a file imports is taken to run before the rest of it, as imports stand at the top.
+    path: str
+    line: int
+
+
+def stretches(modules: Modules, scans: Mapping[str, Scan], start: list[str]) -> Iterator[Stretch]:
+    """What runs when the start files are imported, in that order.
+
+    A file is left at an import of another that has not run, and gone on with behind it.
     """
-    ended: dict[str, int] = {}
     entered: set[str] = set()
-    stack = [(path, False) for path in reversed(start)]
-    while stack:
-        path, imported = stack.pop()
-        if imported:
-            ended.setdefault(path, len(ended))
-        elif path not in entered:
-            entered.add(path)
-            stack.append((path, True))
-            below = modules.loaded(path, scans[path]) if path in scans else ()
-            stack.extend((other, False) for other in reversed(list(below)))
-    return ended
+
+    def run(path: str) -> Iterator[Stretch]:
+        if path in entered:
+            return
+        entered.add(path)
+        yield Stretch(path, 0)
+        for line, other in modules.loaded(path, scans[path]) if path in scans else ():
+            if other not in entered:
+                yield from run(other)
+                yield Stretch(path, line)
+
+    for path in start:
+        yield from run(path)
 
 
 def entries(modules: Modules, scans: Mapping[str, Scan], start: list[str]) -> set[str]:
     """The package files that begin an import with torch behind it."""
-    return {path for path in start if any(scans[other].torch for other in closure(modules, scans, [path]))}
+    return {path for path in start if any(scans[other].torch for other, _ in stretches(modules, scans, [path]))}
 
 
 def seeds(modules: Modules, scans: Mapping[str, Scan]) -> dict[str, Seeds]:
@@ -102,11 +111,11 @@ def seeds(modules: Modules, scans: Mapping[str, Scan]) -> dict[str, Seeds]:
     }
     for path, scan in scans.items():
         own = set()
-        for level, module, names, _ in scan.imports:
-            given = exports.get(modules.base(path, level, module))
+        for one in scan.imports:
+            given = exports.get(modules.base(path, one.level, one.module))
             if not given:
                 continue
-            for name in names:
+            for name in one.names:
                 source, _, alias = name.partition("=")
                 if source in given:
                     own.add((alias or source, given[source]))

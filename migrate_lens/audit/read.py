@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+from operator import attrgetter
 from pathlib import Path
 
 from migrate_lens.audit import reach
@@ -69,18 +70,20 @@ def line_at(data: bytes, offset: int) -> int:
 
 def plain_imports(data: bytes) -> tuple[Import, ...]:
     """The imports of a file that never says torch, found by their text: it is on the way to those that do."""
-    imports: dict[Import, None] = {}
+    imports: list[Import] = []
     at: When
-    for indent, dots, module, names in FROM.findall(data):
-        at = "call" if indent else "import"
+    for match in FROM.finditer(data):
+        indent, dots, module, names = match.groups()
+        at, line = "call" if indent else "import", data.count(b"\n", 0, match.start()) + 1
         pairs = [(name.decode(), alias.decode()) for name, alias in NAME.findall(re.sub(rb"#[^\n]*", b"", names))]
         joined = tuple(f"{name}={alias}" if alias else name for name, alias in pairs)
-        imports[Import(len(dots), module.decode("ascii", "replace"), joined, at)] = None
-    for indent, names in PLAIN.findall(data):
-        at = "call" if indent else "import"
+        imports.append(Import(len(dots), module.decode("ascii", "replace"), joined, at, line))
+    for match in PLAIN.finditer(data):
+        indent, names = match.groups()
+        at, line = "call" if indent else "import", data.count(b"\n", 0, match.start()) + 1
         for name in names.decode("ascii", "replace").split(","):
-            imports[Import(0, name.split(" as ")[0].strip(), (), at)] = None
-    return tuple(imports)
+            imports.append(Import(0, name.split(" as ")[0].strip(), (), at, line))
+    return tuple(sorted(imports, key=attrgetter("line")))
 
 
 def read_tree(tree: Tree, store: Store) -> dict[str, Scan]:

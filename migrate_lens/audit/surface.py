@@ -178,6 +178,13 @@ class Surface:
         """Whether torch has a name."""
         return api in self.document["names"]
 
+    def torchs_part(self, api: str) -> str:
+        """The longest leading part of a dotted name that torch has; the whole where it has none."""
+        name = api
+        while name and not self.is_torchs(name):
+            name = name.rpartition(".")[0]
+        return name or api
+
     def knows_members(self, owner: str) -> bool:
         """Whether torch was asked for the members of a class."""
         return owner in self._owners

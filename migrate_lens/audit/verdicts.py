@@ -134,13 +134,19 @@ class Judge:
         owner, _, name = use.api.rpartition("::")
         return self.surface.native_method(NATIVE_CLASSES.get(owner, owner), name)
 
+    def named(self, use: Use) -> str:
+        """The name of torch's that is used: what the library reads of it beyond that is its own, or a plain value's."""
+        if is_native(use) or "::" in use.api:
+            return use.api
+        return self.surface.torchs_part(use.api)
+
     def verdict(self, use: Use) -> Verdict:
         """The verdict alone, for the inventory."""
         if is_native(use):
             return self.native(use).verdict
         if "::" in use.api or not is_named(use):
             return Verdict.UNKNOWN
-        return self.surface.ask(use.api).verdict
+        return self.surface.ask(self.named(use)).verdict
 
 
 def is_native(use: Use) -> bool:

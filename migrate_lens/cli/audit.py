@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -65,6 +66,8 @@ def audit(flags: AuditFlags) -> int:
         changed_since=flags.changed_since,
         cache=flags.cache,
     )
+    if flags.output is not None:
+        state.check_output(flags.output, [Path(path) for path in options.paths if os.path.exists(path)])
     report = auditing.audit(options, terminal.say)
     text = AUDIT.render(report, flags.format)
     if flags.output is None:

@@ -75,8 +75,8 @@ def diagnose(flags: DiagnoseFlags) -> int:
     options = config.load(flags.path, given)
     # All that can be wrong with where results go is found before the long work starts.
     with state.opened(options.state) as folder:
-        if flags.output is not None:
-            state.check_output(flags.output)
+        if flags.output is not None and not flags.output.resolve().is_relative_to(folder.resolve()):
+            state.check_output(flags.output, _sources(options))
         report = _diagnosed(options)
         _keep(report, folder)
     if flags.output is None:
@@ -84,6 +84,11 @@ def diagnose(flags: DiagnoseFlags) -> int:
     else:
         _deliver(report, flags, flags.output, folder)
     return exits.EXIT_CODES[report.verdict]
+
+
+def _sources(options: config.Options) -> tuple[Path, ...]:
+    """What a report is not put in the place of."""
+    return (options.path, *(Path(probe) for probe in options.probes if Path(probe).is_file()))
 
 
 def _diagnosed(options: config.Options) -> Report:

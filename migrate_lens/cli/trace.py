@@ -32,6 +32,9 @@ class TraceFlags:
     ]
     runtime: Annotated[Runtime, typer.Option(help="Who answers `import torch`.")] = Runtime.TORCH
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Keep the trace there.")] = None
+    program_output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep there what the program itself prints.")
+    ] = None
     record: Annotated[Level, typer.Option(help="How much of results is kept.")] = Level.DIGESTS
     max_bytes: Annotated[
         int, typer.Option(metavar="N", min=1, help="With values: the largest tensor that is kept whole.")
@@ -141,7 +144,8 @@ def _recorded(asked: TraceRequest, flags: TraceFlags) -> int:
     from migrate_lens.commands import trace as tracing
     from migrate_lens.runs.request import Recorded
 
-    if flags.validate or flags.output is not None or tracing.asks_for_a_run(asked):
+    kept = flags.output or flags.program_output
+    if flags.validate or kept is not None or tracing.asks_for_a_run(asked):
         raise UsageError("a recording can be shown or replayed, not recorded again", "name its program instead")
     recording = tracing.opened(Path(flags.program))
     if flags.replay:
@@ -158,7 +162,9 @@ def _ran(asked: TraceRequest, flags: TraceFlags) -> int:
         raise UsageError("--replay and --validate are two questions", "ask one at a time")
     if flags.replay:
         asked = tracing.with_values(asked)
-    recorded = tracing.trace(asked, flags.output, terminal.progress(), validate=flags.validate)
+    recorded = tracing.trace(
+        asked, tracing.Kept(flags.output, flags.program_output), terminal.progress(), validate=flags.validate
+    )
     if flags.replay:
         return _replayed(asked, recorded.trace, flags)
     terminal.show(TRACE.render(recorded, flags.format, View(kept=str(flags.output or ""))))

@@ -24,11 +24,14 @@ from migrate_lens.remedies.bench_lab import BenchLab, laboratory
 from migrate_lens.remedies.fix.attempts import Attempts, Refused, why_refused
 from migrate_lens.remedies.fix.entries import BUILD, SCOPE
 from migrate_lens.remedies.fix.fixing import NoReplacement
+from migrate_lens.remedies.fix.patches import diff
 from migrate_lens.remedies.fix.stage import Stage
 from migrate_lens.remedies.fix.strategies import Kind
 from migrate_lens.remedies.fix.workarounds import Workarounds, is_scope, proof
+from migrate_lens.remedies.fix.writing import write_all
 
-_PATCHES = "patches"
+_PATCHES, _APPLIED = "patches", "applied.patch"
+_FORCE = "let git answer there, or use --force"
 
 
 class FixOutcome(StrEnum):
@@ -120,6 +123,7 @@ class _Fixer:
         self._stage = Stage(diagnosis, lab, records, progress)
         self._attempts = Attempts(diagnosis, lab, records, self._stage, self._workarounds)
         self._scope_line: Fixed | None = None
+        self._series: dict[str, str] = {}  # what was applied, each upon the one before it
 
     def run(self, gaps: Sequence[Gap]) -> tuple[Fixed, ...]:
         # The lines that switch compat on are tried in a library that has the other workarounds.
@@ -180,16 +184,16 @@ class _Fixer:
 
     def _applied(self, fixes: Sequence[Fixed], gaps: Sequence[Gap]) -> list[Fixed]:
         """Write what is offered; a partial one only where it was named."""
-        wanted = {one.gap for one in fixes if self._is_wanted(one)}
-        old, new = self._workarounds.changed([gap for gap in gaps if gap.id in wanted])
+        wanted = [gap for gap in gaps if any(one.gap == gap.id and self._is_wanted(one) for one in fixes)]
+        old, new = self._workarounds.changed(wanted)
         if old and not self._request.force:
             _check_clean(self._root, sorted(old))
-        for name, data in new.items():
-            try:
-                (self._root / name).write_bytes(data)
-            except OSError as error:
-                raise StateError(f"cannot write {name}: {error.strerror}", "see that it can be written") from error
-        return [replace(one, applied=one.gap in wanted) for one in fixes]
+        self._series = self._workarounds.series(wanted)
+        whole = diff(old, new)
+        write_all(self._root, old, new)
+        if whole:
+            _keep_patch(self._diagnosis.folder / _APPLIED, whole)
+        return [replace(one, applied=one.gap in self._series) for one in fixes]
 
     def _is_wanted(self, one: Fixed) -> bool:
         match one.outcome:
@@ -206,10 +210,8 @@ class _Fixer:
         """Keep a patch beside the diagnosis."""
         if not one.patch:
             return one
-        folder = self._diagnosis.folder / _PATCHES
-        folder.mkdir(exist_ok=True)
-        file = folder / f"{kept.slug(one.gap)}.patch"
-        file.write_bytes(one.patch.encode("utf-8", errors="surrogateescape"))
+        file = self._diagnosis.folder / _PATCHES / f"{kept.slug(one.gap)}.patch"
+        _keep_patch(file, self._series.get(one.gap, one.patch))
         return replace(one, file=str(file))
 
     def _noted(self, fixes: Sequence[Fixed], gaps: Sequence[Gap]) -> Iterator[Gap]:
@@ -221,6 +223,19 @@ class _Fixer:
             if (offered or one.in_vain) and gap.ruling is not None:
                 gap = gap.ruled(after_trial(gap.ruling, works=offered))
             yield gap
+
+
+def _keep_patch(file: Path, patch: str) -> None:
+    """Keep a patch in the state folder.
+
+    Raises:
+        StateError: it cannot be written.
+    """
+    try:
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(patch.encode("utf-8", errors="surrogateescape"))
+    except OSError as error:
+        raise StateError(f"cannot write {file}: {error.strerror}", "see that it can be written") from error
 
 
 def _someone(root: Path) -> str:
@@ -246,11 +261,20 @@ def _check_clean(root: Path, files: Sequence[str]) -> None:
     """See that a git working tree has no changes where it would be written to.
 
     Raises:
-        UsageError: it has.
+        UsageError: it has, or git does not say.
     """
-    changed = _git(root, "status", "--porcelain", "--", *files).strip()
-    if changed:
-        raise UsageError(f"{root} has changes in {changed.split()[-1]}", "commit or stash them, or use --force")
+    if not any((folder / ".git").exists() for folder in (root, *root.parents)):
+        return
+    command = ["git", "-C", str(root), "status", "--porcelain", "--", *files]
+    try:
+        git = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise UsageError(f"whether {root} has changes cannot be seen: git: {error.strerror}", _FORCE) from error
+    if git.returncode:
+        said = next(iter(git.stderr.splitlines()), f"exit status {git.returncode}")
+        raise UsageError(f"whether {root} has changes cannot be seen: {said}", _FORCE)
+    if git.stdout.strip():
+        raise UsageError(f"{root} has changes in {git.stdout.split()[-1]}", "commit or stash them, or use --force")
 
 
 # -- documents ---------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -61,8 +61,16 @@ def is_recording(program: str) -> bool:
 # -- one run -----------------------------------------------------------------------------------------------------------
 
 
-def trace(asked: TraceRequest, output: Path | None, progress: Progress, *, validate: bool = False) -> Recorded:
-    """Run a program in one runtime and record it; the file is kept at ``output``.
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept of a run, and where: its trace, and what the program itself printed."""
+
+    trace: Path | None = None
+    printed: Path | None = None
+
+
+def trace(asked: TraceRequest, kept: Kept, progress: Progress, *, validate: bool = False) -> Recorded:
+    """Run a program in one runtime and record it.
 
     Raises:
         LensError: the program, a selector or an interpreter cannot be used.
@@ -71,15 +79,19 @@ def trace(asked: TraceRequest, output: Path | None, progress: Progress, *, valid
     _check_selectors(asked.steering)
     like = opened(asked.like) if asked.like else None
     _check_together(asked, validate)
-    if output is not None:
-        _check_output(output)
+    if kept.trace is not None:
+        _check_output(kept.trace, library)
+    if kept.printed is not None:
+        state.check_output(kept.printed, (library.script,) if library.script else ())
     with workers(asked, (asked.runtime,)) as bench:
         tracer = Tracer(bench, asked.runtime, _scope(asked, library, like), asked.timeout, backward=asked.backward)
         progress(f"{probe.spec} under {asked.runtime}")
         run = tracer.run(library, probe, asked.steering, asked.like)
         _check_recorded(run.trace, probe)
-        if output is not None:
-            state.copy(run.file, output)
+        if kept.trace is not None:
+            state.copy(run.file, kept.trace)
+        if kept.printed is not None:
+            state.copy(run.printed, kept.printed)
         if not validate:
             return Recorded(run.trace)
         progress("trying whether the trace is true and complete")
@@ -113,9 +125,9 @@ def _check_together(asked: TraceRequest, validate: bool) -> None:
         raise UsageError("--validate tries a program as it is", "leave out --like, --stop-at and --substitute")
 
 
-def _check_output(output: Path) -> None:
+def _check_output(output: Path, library: Library) -> None:
     """See that a trace can be put there, and that nothing else is lost by it."""
-    state.check_output(output)
+    state.check_output(output, (library.script,) if library.script else ())
     if output.is_file() and output.stat().st_size and not is_trace(output):
         raise UsageError(f"{output} is no trace, and is not overwritten", "name another file")
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from migrate_lens.compare.divergences import Divergence, divergences
 from migrate_lens.compare.findings import collect, private, site_at, site_of
 from migrate_lens.compare.outcome import SMALL_TYPES, own_frame, recorded, suspect
+from migrate_lens.compare.unentered import put_in_place, unentered
 from migrate_lens.model.report import Fact, Finding, Key, Library, Site, Stage, Symptom
 from migrate_lens.model.trace import Event, Failure, Frame, Parts, Raised, Trace
 from migrate_lens.model.value import NAMED_TUPLE, Difference, tag
@@ -30,6 +31,9 @@ def blame(want: Trace, got: Trace, differs: Difference, stage: Stage, library: L
     raised = list(_failures(want, got))
     if raised:
         return tuple(_Blamed.of(want, got, one).finding(stage, library) for one in raised)
+    unrun = _unrun(want, got, stage, library)
+    if unrun is not None:
+        return (unrun,)
     soft = [divergence for divergence in divergences(want, got) if not divergence.hard]
     if soft:
         return collect(soft[-1:], stage, library)
@@ -43,6 +47,22 @@ def blame(want: Trace, got: Trace, differs: Difference, stage: Stage, library: L
     of_tensors = differs.hard and symptom not in (Symptom.EXCEPTION, Symptom.CRASH, Symptom.TIMEOUT)
     facts: dict[str, Fact] = {"private": private(api), "of_tensors": of_tensors}
     return (Finding(key, stage, sites, differs.expected, differs.actual, facts, evidence),)
+
+
+def _unrun(want: Trace, got: Trace, stage: Stage, library: Library) -> Finding | None:
+    """A function of the program's in the framework's place, which torch runs and the target never does."""
+    for code in unentered(want, got):
+        place = code.calls[0].place
+        own = put_in_place(code.outer, place)
+        if own is not None:
+            key = Key(Symptom.VALUE, own.api, "not run")
+            expected = f"{code.outer.api} runs the program's {own.name}"
+            sites = (site_of(place.path, place.module, own.line, library),)
+            facts: dict[str, Fact] = {"private": private(own.api)}
+            return Finding(
+                key, stage, sites, expected, "never runs it", facts, (f"called from within {code.outer.api}",)
+            )
+    return None
 
 
 def _failures(want: Trace, got: Trace) -> Iterator[Raised]:
@@ -128,7 +148,7 @@ def _special_method(failure: Failure, frame: Frame | None) -> str:
     dunder = _DUNDER.search(failure.where)
     if dunder is None or (frame is not None and "/site-packages/" in frame.path):
         return ""
-    owner = "torch.nn.Module" if "/nn/" in dunder["file"] else "torch.Tensor"
+    owner = "torch.nn.Module" if "/nn/" in f"/{dunder['file']}" else "torch.Tensor"
     return f"{owner}.{dunder['name']}"
 
 

@@ -64,10 +64,20 @@ def divergences(want: Trace, got: Trace, unsteady: Mapping[EventKey, str] = NOTH
 
     Events that differ with themselves are compared by shape and dtype, or not at all where those differ too.
     """
+    yield from hidden(got)
     for ours, theirs in pairs(want, got):
         divergence = diverges(ours, theirs, luck=unsteady.get(ours.key, ""))
         if divergence is not None:
             yield divergence
+
+
+def hidden(got: Trace) -> Iterator[Divergence]:
+    """What a program's layer holds and does not find, since a class of the target's has a method of that name."""
+    for event in got.events:
+        if event.flags.hidden:
+            name = event.part
+            actual = f"the target's base class has a {name} of its own, which is found instead"
+            yield Divergence(event, event, Symptom.VALUE, name, True, f"{name} is what was assigned", actual)
 
 
 def diverges(want: Event, got: Event, luck: str = "") -> Divergence | None:

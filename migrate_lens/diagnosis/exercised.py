@@ -145,7 +145,9 @@ def unreached(investigation: Investigation, findings: Iterable[Finding], *, keep
 
 
 def _reached(summary: TraceSummary) -> str:
-    reached = f"reached {summary.reached} of {summary.torch_calls} calls"
+    reached = f"reached {summary.reached} of {summary.torch_calls - summary.within} calls"
+    if summary.within:
+        reached += f"; {summary.within} more lie in code that only torch runs from within a call"
     return f"{reached}, {summary.note}" if summary.note else reached
 
 

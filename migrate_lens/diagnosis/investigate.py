@@ -19,6 +19,7 @@ from migrate_lens.compare.layout import by_layout_maker
 from migrate_lens.compare.outcome import disagreement, ending_said
 from migrate_lens.compare.scope import leaks
 from migrate_lens.compare.steady import Luck, luck
+from migrate_lens.compare.unentered import unentered
 from migrate_lens.diagnosis.backward import named_by_backward, without_consequences
 from migrate_lens.diagnosis.causes import (
     NO_LUCK,
@@ -46,7 +47,7 @@ from migrate_lens.model.report import (
     TraceSummary,
 )
 from migrate_lens.model.target import TARGET
-from migrate_lens.model.trace import Exited, Parts, Raised, Trace
+from migrate_lens.model.trace import Died, Exited, Parts, Raised, Trace
 from migrate_lens.model.value import Difference
 from migrate_lens.runs.bench import Heal, Healing, NameKind, Run, RunRequest
 
@@ -219,7 +220,10 @@ def _first_failure(trace: Trace) -> str:
 
 def _summary(base: Run, other: Run, subject: Subject, note: str = "") -> TraceSummary:
     aligned, reached = counts(base.trace, other.trace)
-    return TraceSummary(subject.probe.spec, len(base.trace.events), len(other.trace.events), aligned, reached, note)
+    ours, theirs = len(base.trace.events), len(other.trace.events)
+    came_to_end = not isinstance(other.trace.ending, Raised | Died)
+    within = sum(len(code.calls) for code in unentered(base.trace, other.trace)) if came_to_end else 0
+    return TraceSummary(subject.probe.spec, ours, theirs, aligned, reached, note, within)
 
 
 def _global_too(sides: _Sides) -> tuple[tuple[StageResult, ...], tuple[Finding, ...]]:

@@ -15,6 +15,7 @@ from migrate_lens.diagnosis.investigate import Investigation, baseline, investig
 from migrate_lens.diagnosis.kernels.construct_at_fault import KernelSearch
 from migrate_lens.diagnosis.lower_operators import with_lower_operators
 from migrate_lens.diagnosis.met import Met
+from migrate_lens.diagnosis.plain import changed_by_observation, marked
 from migrate_lens.diagnosis.subject import Baseline, Subject
 from migrate_lens.model.errors import UsageError
 from migrate_lens.model.progress import Progress
@@ -227,8 +228,13 @@ class Ladder:
         for refused in base.run.trace.refused:
             self.met.put_aside(refused.module, f"not observed: {refused.reason}")
         self._count(subject.probe, base, investigation, findings)
+        changed = changed_by_observation(subject, base)
+        if changed:
+            self.met.shortfalls.insert(0, Shortfall(subject.probe.spec, f"observation changes it: {changed}"))
         for finding in findings:
-            self.met.add_observed(finding, self._setting.unbuilt, self._target_extensions())
+            self.met.add_observed(
+                marked(finding, changed) if changed else finding, self._setting.unbuilt, self._target_extensions()
+            )
 
     def _count(self, probe: Probe, base: Baseline, investigation: Investigation, findings: Sequence[Finding]) -> None:
         """Keep what of a probe was exercised, and what was not."""

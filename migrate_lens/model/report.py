@@ -357,7 +357,11 @@ class StageResult:
 
 @dataclass(frozen=True, slots=True)
 class TraceSummary:
-    """How far a pair of traces went: calls on each side, aligned pairs, and torch calls that the target reached."""
+    """How far a pair of traces went: calls on each side, aligned pairs, and torch calls that the target reached.
+
+    ``within`` counts those not reached that lie in code of the program's which torch runs from within its own, where
+    the target, which came to the end, never runs it.
+    """
 
     probe: str
     torch_calls: int
@@ -365,6 +369,7 @@ class TraceSummary:
     aligned: int
     reached: int
     note: str = ""
+    within: int = 0
 
     @classmethod
     def from_json(cls, fields: Fields) -> TraceSummary:
@@ -376,6 +381,7 @@ class TraceSummary:
             fields.whole("aligned"),
             fields.whole("reached"),
             fields.text("note"),
+            fields.whole("within") if fields.has("within") else 0,
         )
 
     def to_json(self) -> dict[str, object]:
@@ -386,6 +392,7 @@ class TraceSummary:
             f"{target.TARGET.name}_calls": self.target_calls,
             "aligned": self.aligned,
             "reached": self.reached,
+            "within": self.within,
             "note": self.note,
         }
 

@@ -129,6 +129,8 @@ class Flags:
         writes_unseen: an argument may be written without that being counted.
         moved: a tensor that is known was written by no recorded call.
         other_inputs: the call got other inputs than torch's.
+        inner: another call of the framework's was running, which ran the program's code.
+        hidden: what was stored in a layer is not found there, since the layer's base class has that name too.
     """
 
     uninitialised: bool = False
@@ -143,6 +145,8 @@ class Flags:
     writes_unseen: bool = False
     moved: bool = False
     other_inputs: bool = False
+    inner: bool = False
+    hidden: bool = False
 
     @property
     def hands_back(self) -> bool:

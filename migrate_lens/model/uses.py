@@ -90,12 +90,14 @@ class Import(NamedTuple):
         module: what stands behind them.
         names: what is taken from it, ``name=alias`` where it is renamed.
         at: when it runs.
+        line: where it stands first, from 1.
     """
 
     level: int
     module: str
     names: tuple[str, ...]
     at: When
+    line: int
 
 
 class Ignore(NamedTuple):
@@ -137,7 +139,7 @@ class Scan(NamedTuple):
         """The form that ``marshal`` stores: plain tuples, strings and numbers."""
         return (
             tuple([_plain_use(use) for use in self.uses]),
-            tuple([(level, module, names, at) for level, module, names, at in self.imports]),
+            tuple([(one.level, one.module, one.names, one.at, one.line) for one in self.imports]),
             self.exports,
             tuple([(line, rules) for line, rules in self.ignores]),
             self.reason,
@@ -151,7 +153,7 @@ PlainUse = tuple[
 ]  # the fields of Use, in order
 PlainScan = tuple[
     tuple[PlainUse, ...],
-    tuple[tuple[int, str, tuple[str, ...], When], ...],
+    tuple[tuple[int, str, tuple[str, ...], When, int], ...],
     tuple[tuple[str, str], ...],
     tuple[tuple[int, tuple[str, ...]], ...],
     str,

@@ -13,6 +13,8 @@
 ``w``        the call may write without counting it
 ``s``        a tensor that is known was written by no recorded call
 ``i``        the call got other inputs than torch's
+``n``        another call of the framework's was running
+``h``        what was stored in a layer is hidden by a name of its base class
 ===========  ==========================================================================================
 """
 
@@ -33,6 +35,8 @@ _LETTERS = {
     "writes_unseen": "w",
     "moved": "s",
     "other_inputs": "i",
+    "inner": "n",
+    "hidden": "h",
 }
 _NAMES = {letter: name for name, letter in _LETTERS.items()}
 _ONE = re.compile(r"(?P<letter>[@=])(?P<number>\d+);|(?P<fact>[a-z])")
@@ -57,6 +61,8 @@ class Flags:
         writes_unseen: an argument may be written without that being counted.
         moved: a tensor that is known was written by no recorded call.
         other_inputs: the call got other inputs than torch's.
+        inner: another call of the framework's was running, which ran the program's code.
+        hidden: what was stored in a layer is not found there, since the layer's base class has that name too.
     """
 
     uninitialised: bool = False
@@ -71,6 +77,8 @@ class Flags:
     writes_unseen: bool = False
     moved: bool = False
     other_inputs: bool = False
+    inner: bool = False
+    hidden: bool = False
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Flags) and self.letters() == other.letters()

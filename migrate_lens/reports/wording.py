@@ -186,7 +186,9 @@ def _is_complete(trace: TraceSummary) -> bool:
 
 
 def _trace(trace: TraceSummary) -> str:
-    reached = f"{media.line(trace.probe)}: {_reached(trace.reached, trace.torch_calls)}"
+    reached = f"{media.line(trace.probe)}: {_reached(trace.reached, trace.torch_calls - trace.within)}"
+    if trace.within:
+        reached += f", and {trace.within} more lie in code that only torch runs from within a call"
     return f"{reached} ({media.line(trace.note)})" if trace.note else reached
 
 

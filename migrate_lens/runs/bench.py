@@ -53,6 +53,11 @@ class Run:
     stderr: str
 
     @property
+    def printed(self) -> Path:
+        """The file with what the program printed."""
+        return self.file.with_suffix(".out")
+
+    @property
     def died(self) -> bool:
         """Whether the process left no outcome."""
         return isinstance(self.trace.ending, Died)

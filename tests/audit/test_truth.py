@@ -119,3 +119,77 @@ def test_what_changes_values_in_silence_stands_before_what_raises(audited: Calla
     source = "import torch\ndef f(x, y):\n    torch.special.bessel_j0(x)\n    return torch.equal(x, y)\n"
     apis = [one.gap.api for one in audited({"lib/__init__.py": source}).gaps if one.gap.api.startswith("torch.")]
     assert apis.index("torch.equal") < apis.index("torch.special.bessel_j0")
+
+
+ORDER: dict[str, tuple[dict[str, str], str]] = {
+    "a line before a local import runs before what that imports": (
+        {"lib/__init__.py": "import torch.utils.hooks\nfrom lib import deep\n", "lib/deep.py": "import torch.optim\n"},
+        "lib/__init__.py:1",
+    ),
+    "a line behind a local import runs behind it": (
+        {"lib/__init__.py": "from lib import deep\nimport torch.utils.hooks\n", "lib/deep.py": "import torch.optim\n"},
+        "lib/deep.py:1",
+    ),
+    "a file that ran is not run again": (
+        {
+            "lib/__init__.py": "from lib import one, two\n",
+            "lib/one.py": "import torch\nfrom lib import two\nimport torch.optim\n",
+            "lib/two.py": "import torch\nfrom lib import one\nimport torch.utils.hooks\n",
+        },
+        "lib/two.py:3",
+    ),
+    "a file without torch is on the way": (
+        {"lib/__init__.py": "from .way import x\n", "lib/way.py": "import os\nfrom .end import x\n",
+         "lib/end.py": "\nfrom torch.optim import SGD\nx = SGD\n"},
+        "lib/end.py:2",
+    ),
+    "a private module stops an import like any other": (
+        {"lib/__init__.py": "from torch.utils._pytree import tree_map\nimport torch.optim\n"},
+        "lib/__init__.py:1",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_the_first_patch_is_where_the_import_stops(
+    audited: Callable[[Files], LibraryAudit], name: str, tmp_path: Path
+) -> None:
+    """As Python itself says it: the import is tried in a fresh process; the last frame in the library is the place."""
+    files, place = ORDER[name]
+    library = audited(dict(files))
+    assert library.plan.first_patch.partition(" ")[0] == place
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    program = "import paddle, sys; paddle.enable_compat(); sys.path.insert(0, sys.argv[1]); import lib"
+    run = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, check=False)
+    frames = [line.split('"') for line in run.stderr.splitlines() if line.startswith(f'  File "{tmp_path}')]
+    path, line = frames[-1][1], frames[-1][2].split(",")[1].split()[1]
+    assert f"{Path(path).relative_to(tmp_path).as_posix()}:{line}" == place
+
+
+_READS = """
+import torch
+from torch.optim import Optimizer
+from torch.distributed.fsdp import ShardingStrategy
+
+def named():
+    return ShardingStrategy.FULL_SHARD.name.lower(), torch.__version__.split("+")
+
+def prepared(optimizer: Optimizer):
+    return optimizer._is_mine, optimizer.param_groups
+
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.factor = 2
+        ctx.save_for_backward(x)
+        return x * ctx.factor
+"""
+
+
+def test_the_inventory_has_names_of_torchs_alone(audited: Callable[[Files], LibraryAudit], real: Surface) -> None:
+    library = audited({"lib/__init__.py": _READS})
+    assert [name.api for name in library.apis if not real.is_torchs(name.api)] == []
+    names = {name.api for name in library.apis}
+    assert {"torch.optim.Optimizer", "torch.distributed.fsdp.ShardingStrategy"} <= names

@@ -86,7 +86,7 @@ def test_exit_code_and_stored_report(lib: Path, pipeline: Pipeline, capsys: Capt
     assert "mylib" in shown.out
     assert shown.err == ""
     assert json.loads(Path(".migrate-lens/report.json").read_text())["verdict"] == report.verdict
-    assert Path(".migrate-lens/.gitignore").read_text() == "*\n"
+    assert Path(".migrate-lens/.gitignore").read_text().splitlines()[-1] == "*"
     assert [path.name for path in Path.cwd().iterdir()] == [".migrate-lens"]
 
 
@@ -127,6 +127,46 @@ def test_flags_reach_the_pipeline(lib: Path, pipeline: Pipeline) -> None:
 def test_output_may_lie_in_the_state_folder(lib: Path, pipeline: Pipeline) -> None:
     assert main(["diagnose", str(lib), "--format", "markdown", "--output", ".migrate-lens/report.md"]) == 0
     assert Path(".migrate-lens/report.md").read_text().startswith("# migrate-lens: mylib")
+
+
+@pytest.mark.parametrize("mine", ["traces/run.txt", "report.json", "traces.backup/a", "notes.txt", ".gitignore"])
+def test_a_folder_with_other_files_is_no_state_folder(
+    lib: Path, pipeline: Pipeline, mine: str, capsys: Capture
+) -> None:
+    """What lies there is the user's, whatever its name."""
+    Path(mine).parent.mkdir(exist_ok=True)
+    Path(mine).write_text("{}")
+    os.utime(Path(mine).parent, (0, 0))
+    assert main(["diagnose", str(lib), "--state", "."]) == 2
+    assert "--state DIR" in capsys.readouterr().err
+    assert Path(mine).read_text() == "{}"
+    assert [path for path in Path.cwd().rglob("*") if path.is_file()] == [Path(mine).absolute()]
+
+
+def test_a_folder_of_ours_and_an_empty_one_are_state_folders(lib: Path, pipeline: Pipeline) -> None:
+    Path("empty").mkdir()
+    for _ in range(2):
+        assert main(["diagnose", str(lib), "--state", "empty"]) == 0
+    assert json.loads(Path("empty/report.json").read_text())["tool"]["name"] == "migrate-lens"
+    Path("empty/.gitignore").unlink()
+    assert main(["diagnose", str(lib), "--state", "empty"]) == 0
+
+
+def test_what_a_user_keeps_beside_our_traces_stays(lib: Path, pipeline: Pipeline) -> None:
+    assert main(["diagnose", str(lib)]) == 0
+    for name in ("traces.backup", "traces.1.old", "traces.4194305"):
+        Path(".migrate-lens", name).mkdir()
+        os.utime(Path(".migrate-lens", name), (0, 0))
+    assert main(["diagnose", str(lib)]) == 0
+    assert sorted(path.name for path in Path(".migrate-lens").glob("traces.*")) == ["traces.1.old", "traces.backup"]
+
+
+@pytest.mark.parametrize("command", ["diagnose", "audit"])
+def test_no_file_of_the_library_is_written_over(lib: Path, pipeline: Pipeline, command: str, capsys: Capture) -> None:
+    before = (lib / "smoke.py").read_text()
+    assert main([command, str(lib), "--output", str(lib / "smoke.py")]) == 2
+    assert "not written over" in capsys.readouterr().err
+    assert (lib / "smoke.py").read_text() == before
 
 
 BAD: list[tuple[list[str], str, str]] = [

@@ -15,6 +15,7 @@ from sample_events import SCRIPT, call, ended, failed, failure, handed_at, place
 from migrate_lens.cli.app import main
 from migrate_lens.commands import diagnose as pipeline
 from migrate_lens.config import Options
+from migrate_lens.diagnosis import ladder
 from migrate_lens.model.report import Report
 from migrate_lens.model.trace import Frame, Trace
 from migrate_lens.reports import DIAGNOSIS
@@ -157,3 +158,14 @@ def test_the_command_line(
 
 def test_the_same_world_gives_the_same_report(diagnose: Diagnose) -> None:
     assert diagnose(GAPS).gaps == diagnose(GAPS).gaps
+
+
+def test_a_program_that_observation_changes_is_named_in_the_verdict_and_its_gaps_are_marked(
+    diagnose: Diagnose, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ladder, "changed_by_observation", lambda subject, base: "line 1 of its output is other")
+    report = diagnose(GAPS)
+    said = " ".join(DIAGNOSIS.render(report, "text").split())
+    assert "observation changes it: line 1 of its output is other" in said
+    assert report.gaps
+    assert all(any("may come of observation" in line for line in gap.evidence) for gap in report.gaps)

@@ -396,3 +396,14 @@ def test_one_planted_gradient_is_one_difference(shell: Shell) -> None:
         assert [(d.want.key, d.hard, d.actual) for d in lost.divergences] == [
             (key, False, "the gradient that reached it: no gradient")
         ]
+
+
+def test_what_a_program_prints_is_kept_and_its_exit_code_is_said(shell: Shell) -> None:
+    Path("exits.py").write_text("import sys, torch\nprint('own', torch.ones(1))\nsys.exit(3)\n")
+    _, found = shell.json("trace", "exits.py", "--program-output", "said.txt")
+    assert Path("said.txt").read_text() == "own tensor([1.])\n"
+    assert (found["outcome"]["how"], found["outcome"]["exit_code"]) == ("exited", 3)
+    Path("raises.py").write_text("import torch\nprint('before')\ntorch.ones(2).view(3)\n")
+    _, found = shell.json("trace", "raises.py", "--program-output", "said.txt")
+    assert Path("said.txt").read_text() == "before\n"
+    assert (found["outcome"]["how"], found["outcome"]["exit_code"]) == ("raised", 1)

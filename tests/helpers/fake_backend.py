@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
+import re
 import sys
 import traceback
 import types
@@ -117,6 +118,9 @@ class FakeBackend(Writes):
         return None
 
 
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # another in each run of the same program
+
+
 @dataclass(frozen=True)
 class Behaviour:
     """What a program did: its result or what it raised, with its own lines in the traceback, and what it printed."""
@@ -143,7 +147,7 @@ def behave(code: types.CodeType, module: types.ModuleType, given: dict[str, Any]
             exec(code, module.__dict__)
     except BaseException as error:  # noqa: BLE001 - a program may raise anything, and that is what is compared
         lines = tuple(f.lineno or 0 for f in traceback.extract_tb(error.__traceback__) if f.filename == PROGRAM)
-        return Behaviour(type(error).__name__, str(error), lines, printed.getvalue())
+        return Behaviour(type(error).__name__, _ADDRESS.sub(" at", str(error)), lines, printed.getvalue())
     return Behaviour("finished", repr(module.__dict__.get("result")), (), printed.getvalue())
 
 
@@ -172,7 +176,6 @@ def rewritten(source: str, folder: Path, **given: Any) -> Observed:
     instrumenter = Instrumenter(recorder, forms.make(recorder), frozenset(("program",)))
     with fresh_module("program") as module:
         code = instrumenter.compile("program", PROGRAM, source.encode())
-        instrumenter.prepare(module)
         behaviour = behave(code, module, given)
     journal.close()
     return Observed(behaviour, list(wire.read(path)[1]))

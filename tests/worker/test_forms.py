@@ -242,9 +242,19 @@ def twice(helper: Callable[..., Any]) -> Callable[..., Any]:
     return planted
 
 
+def called_twice(helper: Callable[..., Any]) -> Callable[..., Any]:
+    """A helper whose callee is called twice."""
+    return lambda *place: twice(helper(*place))
+
+
 def without_keywords(helper: Callable[..., Any]) -> Callable[..., Any]:
-    """A helper that loses keywords."""
-    return lambda *args, **kwargs: helper(*args)
+    """A helper whose callee loses keywords."""
+    return lambda *place: lambda *args, **kwargs: helper(*place)(*args)
+
+
+def late(helper: Callable[..., Any]) -> Callable[..., Any]:
+    """A helper that looks its callee up when it is called."""
+    return lambda *place: lambda *args, **kwargs: helper(*place)(*args, **kwargs)
 
 
 def empty(helper: Callable[..., Any]) -> Callable[..., Any]:
@@ -254,13 +264,13 @@ def empty(helper: Callable[..., Any]) -> Callable[..., Any]:
 
 ONCE = "augmented assignment, once and in order"
 PLANTED = [
-    (nodes.CALL, twice, "assignment evaluates its value first"), (nodes.CALL, without_keywords, "star args"),
-    (nodes.METHOD, twice, ONCE), (nodes.METHOD, without_keywords, "keywords named like the helpers' own"),
+    (nodes.CALL, called_twice, "assignment evaluates its value first"), (nodes.CALL, without_keywords, "star args"),
+    (nodes.METHOD, called_twice, ONCE), (nodes.METHOD, without_keywords, "keywords named like the helpers' own"),
     (nodes.INPLACE, twice, "augmented assignment of every kind"), (nodes.INPLACE_ITEM, twice, ONCE),
     (nodes.INPLACE_ATTRIBUTE, twice, ONCE), (nodes.OLD_ITEM, twice, ONCE), (nodes.OLD_ATTRIBUTE, twice, ONCE),
     (nodes.OPERATOR, empty, "slices"), (nodes.SETITEM, empty, "assignment evaluates its value first"),
     (nodes.SLICE, empty, "slices"), (nodes.ATTRIBUTE, empty, "mangled names"), (nodes.DECORATE, empty, "decorators"),
-    (nodes.BIND, twice, "a method is looked up before its arguments are evaluated"),
+    (nodes.METHOD, late, "a method is looked up before its arguments are evaluated"),
 ]  # fmt: skip
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import difflib
+import io
 import textwrap
+import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -50,20 +52,30 @@ def patched(data: bytes, groups: Sequence[tuple[Sequence[Replacement], Comment]]
 def _in_python(data: bytes, replacements: Sequence[Replacement], comment: Comment, newline: str) -> Iterator[Edit]:
     """The edits of a group, and a comment above each statement that is changed."""
     preludes = dict.fromkeys(one.candidate.prelude for one in replacements if one.candidate.prelude)
-    changed: set[int] = set()
+    changed: dict[int, list[str]] = {}
     for one in replacements:
         if one.edit.start == one.edit.end:
             yield _topped(one.edit, comment)
         else:
             yield one.edit
-            changed.add(_line_of(data, one.edit))
+            changed.setdefault(_line_of(data, one.edit), []).extend(_comments_lost(data, one.edit))
     starts = line_starts(data)
     for line in sorted(changed):
         start = starts[line - 1]
         rest = data[start:]
         indent = rest[: len(rest) - len(rest.lstrip(b" \t"))].decode("utf-8", errors="surrogateescape")
-        words = [*words_of(comment, _WIDTH - len(indent)), *preludes]
+        words = [*words_of(comment, _WIDTH - len(indent)), *changed[line], *preludes]
         yield Edit(start, start, newline.join(indent + word for word in words) + newline)
+
+
+def _comments_lost(data: bytes, made: Edit) -> list[str]:
+    """The user's comments in a span that an edit replaces, which its text does not have."""
+    span = data[made.start : made.end].decode("utf-8", errors="surrogateescape")
+    if "#" not in span:
+        return []
+    readline = io.StringIO(f"({span}\n)\n").readline
+    comments = [token.string for token in tokenize.generate_tokens(readline) if token.type == tokenize.COMMENT]
+    return [comment for comment in comments if comment not in made.text]
 
 
 def patched_alone(data: bytes, one: Replacement) -> bytes:

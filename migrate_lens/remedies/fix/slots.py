@@ -134,6 +134,8 @@ def _is_statement(template: str) -> bool:
 
 def _plain(node: ast.expr) -> bool:
     """Whether naming a part twice evaluates nothing twice."""
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.operand, ast.Constant)
     while isinstance(node, ast.Attribute):
         node = node.value
     return isinstance(node, ast.Name | ast.Constant)

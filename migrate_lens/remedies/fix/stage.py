@@ -117,7 +117,7 @@ class Stage:
         assert copy.path is not None
         source = copy.path if copy.path.exists() else probe.path
         assert source is not None
-        copy.path.write_bytes(of_script(source.read_bytes()))
+        put(copy.path.parent, copy.path.name, of_script(source.read_bytes()))
         ending = self._lab.run(setting, Runtime.TORCH, copy).trace.ending
         return ending.value if isinstance(ending, Finished) and ending.has_value else None
 
@@ -210,8 +210,7 @@ class Stage:
             _linked(self._root, folder, script.name)
             shutil.copyfile(script, folder / script.name)
         for name, data in files.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(data)
+            put(folder, name, data)
         return folder
 
     def copied(
@@ -270,10 +269,28 @@ def _copy(root: Path, folder: Path) -> None:
     shutil.copytree(root, folder, ignore=_LEFT_OUT, dirs_exist_ok=True, symlinks=True)
 
 
+def put(folder: Path, name: str, data: bytes) -> None:
+    """Write a file into a copy, but never through a link, which leads to the user's own file.
+
+    A folder on the way that is a link becomes a folder of links to what is in it.
+    """
+    path = folder
+    for part in Path(name).parent.parts:
+        path /= part
+        if path.is_symlink():
+            there = path.resolve()
+            path.unlink()
+            path.mkdir()
+            _linked(there, path, "")
+        path.mkdir(exist_ok=True)
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).write_bytes(data)
+
+
 def _linked(root: Path, folder: Path, script: str) -> None:
     """What stands beside a lone script is linked beside its copy, so that its imports find the copy first."""
     for path in root.iterdir():
-        if path.name != script and not path.name.startswith("."):
+        if path.name != script and not path.name.startswith(".") and path.name != "__pycache__":
             (folder / path.name).symlink_to(path)
 
 

@@ -61,6 +61,17 @@ class Workarounds:
             new[name] = self._file(path, old[name], gaps, made)
         return Changed(old, new)
 
+    def series(self, gaps: Sequence[Gap]) -> dict[str, str]:
+        """A patch for each gap, upon those before it: the last one comes out first."""
+        patches: dict[str, str] = {}
+        whole = self.changed(gaps)
+        before = whole.old
+        for number, gap in enumerate(gaps, 1):
+            after = {**whole.old, **self.changed(gaps[:number]).new}
+            patches[gap.id] = diff(before, after)
+            before = after
+        return patches
+
     def _file(self, path: Path, data: bytes, gaps: Sequence[Gap], made: Made) -> bytes:
         """One file with the workarounds in it."""
         groups = []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from migrate_lens.model.trace import Ending, Event, Raised, Trace
+from typing import assert_never
+
+from migrate_lens.model.trace import Died, Ending, Event, Exited, Finished, Parts, Raised, Stopped, Trace
 from migrate_lens.model.value import describe
 from migrate_lens.reports import PLAIN, View, calls
 from migrate_lens.reports.scripted import Json, written
@@ -30,7 +32,22 @@ def _numbered(trace: Trace) -> enumerate[Event]:
 
 
 def _outcome(ending: Ending) -> Json:
-    return {"how": ending.how, "said": _said(ending)}
+    return {"how": ending.how, "said": _said(ending), "exit_code": _exit_code(ending)}
+
+
+def _exit_code(ending: Ending) -> int | None:
+    """The program's own exit code; None where it was ended from without."""
+    match ending:
+        case Finished() | Parts():
+            return 0
+        case Raised():
+            return 1
+        case Exited(code):
+            return code if isinstance(code, int) else int(code is not None)
+        case Died() | Stopped():
+            return None
+        case _:
+            assert_never(ending)
 
 
 def _said(ending: Ending) -> str:

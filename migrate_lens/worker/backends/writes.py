@@ -44,6 +44,10 @@ class Writes(Encoding):
     def held(self, layer: Any) -> Iterable[Any]:
         """Parameters and buffers of a layer and of the layers in it."""
 
+    def entry_of(self, layer: Any, name: str) -> Any:
+        """The layer, parameter or buffer that a layer holds under a name; None where it holds none, or hides none."""
+        return None
+
     @abstractmethod
     def extent(self, value: Any) -> tuple[int, int] | None:
         """Address and bytes of a tensor's elements; None where it has no memory of its own kind."""

@@ -6,15 +6,18 @@ on inputs equal to torch's. What was handed over is written with each frame: not
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Any
 
 from migrate_lens.model.value import (
     ARRAY,
     FUNCTION,
     LIST,
+    OBJECT,
     TENSOR,
     TUPLE,
     Encoded,
@@ -34,10 +37,13 @@ from migrate_lens.protocol.journal import Journal
 from migrate_lens.worker.backends.framework import TargetBackend
 from migrate_lens.worker.backends.kinds import owner_of
 from migrate_lens.worker.heal.address import ADDRESSES, Address
+from migrate_lens.worker.heal.optimizer import NAMES, Optimizer
 from migrate_lens.worker.heal.reference import NO_EVENTS, NO_STATES, Reference, Visit, key_of, name_of
 from migrate_lens.worker.heal.standins import Factory
 from migrate_lens.worker.observe.call import Call, Place, Returned
 from migrate_lens.worker.observe.failures import keywords_of, lacking, torch_error
+from migrate_lens.worker.observe.frames import hide
+from migrate_lens.worker.observe.naming import USER
 from migrate_lens.worker.observe.nodes import Node
 from migrate_lens.worker.observe.recorder import Recorder
 
@@ -76,7 +82,7 @@ class Healer(Recorder):
         backend.keep = None  # values are held against torch's as soon as they are there
         self._reference_trace = reference
         self._policy = policy
-        self._factory = Factory(backend, reference.items, reference.version)
+        self._factory = Factory(backend, reference.items, reference.version, dict.fromkeys(NAMES, Optimizer))
         self._target = backend
         self._expected: list[Mapping[Visit, Event]] = [NO_EVENTS]
         self._states: list[Mapping[Visit, LayerState]] = [NO_STATES]
@@ -113,6 +119,9 @@ class Healer(Recorder):
 
     def origin(self, func: Any) -> int:
         owner = owner_of(func)
+        if isinstance(owner, Optimizer):
+            kind = super().origin(func)
+            return kind if kind == USER else STAND_IN
         if self._factory.is_stand_in(func) or self._factory.is_stand_in(owner) or self._factory.is_empty(func):
             return STAND_IN
         return super().origin(func)
@@ -121,12 +130,14 @@ class Healer(Recorder):
         return super().concerns(values) or any(self._factory.is_stand_in(v) for v in values)
 
     def invoke(self, call: Call) -> Any:
+        if get_ident() in self._looking:
+            return call.func(*call.args, **call.kwargs)
         call.visit = self.visits[call.node]
         if self._policy.everything and (call.node in self._skipped or self._stands_in(call)):
             return self._answer(call)
         want = self._want(*call.place)
         if isinstance(want, Called):
-            self._prepare(call, want)
+            self._unseen(self._prepare, call, want)
         return super().invoke(call)
 
     def _stands_in(self, call: Call) -> bool:
@@ -144,7 +155,7 @@ class Healer(Recorder):
         want = self._want(*call.place)
         skipped = call.node in self._skipped
         self.journal.write(Handed("handed", *call.place))
-        if want is None:
+        if want is None or isinstance(owner_of(call.func), Optimizer):
             return None if skipped else call.func(*call.args, **call.kwargs)
         if not isinstance(want, Called):
             raise torch_error(want.failure)
@@ -152,6 +163,12 @@ class Healer(Recorder):
         self._missing.append(want)
         operands = self.tensors((*call.given, *call.kwargs.values()))
         self._write_back(operands, want.written)
+        owner = owner_of(call.func)
+        if not skipped and isinstance(owner, self.backend.module):
+            if want.facts.own_layer:
+                return self._as_torch_left_it(owner, want)
+            if tag(want.value) == OBJECT:
+                return call.func(*call.args, **call.kwargs)  # what lists its parameters, say: it has torch's
         result = self._result(want, None, operands, has=False)
         return self._cut(result, [*operands, *self._own_tensors(call.func)]) if skipped else result
 
@@ -213,7 +230,7 @@ class Healer(Recorder):
     def _make_equal(self, tensor: Any, value: Encoded, reference: tuple[int, int]) -> bool:
         """Give a tensor torch's values to the last bit, so that noise does not add up; whether it has them."""
         mine = self.backend.encode_tensor(tensor)
-        if tag(mine) == tag(value) == TENSOR and TensorValue._make(mine).data != TensorValue._make(value).data:
+        if tag(mine) == tag(value) == TENSOR and not _is_same(TensorValue._make(mine), TensorValue._make(value)):
             self._fill(tensor, value)
             if difference(value, self.backend.encode_tensor(tensor)) is not None:
                 return False  # a strided view, or another shape: it cannot be made equal
@@ -367,6 +384,14 @@ class Healer(Recorder):
             return False
         return not facts.changed_layer or self._fill_layer(layer, LayerValue._make(want.value).state)
 
+    def _as_torch_left_it(self, layer: Any, want: Called) -> Any:
+        """The layer whose method handed it back under torch, with the tensors that it has there then."""
+        if want.facts.changed_layer:
+            state = LayerValue._make(want.value)
+            if not self._fill_layer(layer, state.state):
+                self._factory.put_state(layer, state.parameters)
+        return layer
+
     # -- what went wrong -----------------------------------------------------------------------------------------
 
     def raised(self, call: Call, error: Exception) -> Any:
@@ -414,6 +439,10 @@ class Healer(Recorder):
         self._missing.append(want)
         return self._factory.rebuild(want.value)
 
+    def answers_absence(self, number: int) -> bool:
+        want = self._want(number, self.visits[number] + 1, "") if self._heals(number) else None
+        return isinstance(want, Called | Raised)
+
     def absent(self, number: int, base: Any, attribute: str, error: Exception, args: Any) -> Any:
         visit = self.visits[number]
         want = self._want(number, visit, "")
@@ -444,15 +473,18 @@ class Healer(Recorder):
         return names
 
     def observed(self, number: int, api: str, value: Any, base: Any = None) -> Any:
-        want = self._want(number, self.visits[number], "") if self._heals(number) else None
+        want = self._want(number, self.visits[number], "") if self._policy.everything else None
+        if want is not None and not self._heals(number):
+            # What follows from another gap is no part of what this place does.
+            want = want if isinstance(want, Called) and self._consequence(want) else None
         if isinstance(want, Called) and self._factory.answers_for(base):
-            return self._handed(want, number, value)
+            return self._handed(want, number, value, base)
         encoded = self.backend.encode(value)
         if not isinstance(want, Called) or difference(want.value, encoded) is None:
             self.note_read(number, api, encoded)
             return self._target.as_key(value) if self._policy.hashable else value
         flags = Flags()
-        if self._consequence(want):
+        if self._consequence(want) or not self._base_made_equal(want, base):
             flags.other_inputs = True
         self.note_read(number, api, encoded, flags=flags.letters(), healed="differs")
         written = flags.other_inputs and isinstance(value, self.backend.tensor)
@@ -461,12 +493,30 @@ class Healer(Recorder):
         value = self._target.as_key(value) if self._policy.hashable else value
         return self._factory.rebuild(want.value, value, has=True)
 
-    def _handed(self, want: Called, number: int, value: Any) -> Any:
+    def _base_made_equal(self, want: Called, base: Any) -> bool:
+        """Whether the tensor that something was read of held what torch's does; it does afterwards, if it can."""
+        if not isinstance(base, self.backend.tensor):
+            return True
+        values = [self._reference_trace.values.get(reference) for reference in references(want.inputs)]
+        if len(values) != 1 or values[0] is None or self._is_apart([base]):
+            return True
+        differs = difference(values[0], self.backend.encode_tensor(base))
+        if differs is None or not differs.hard:
+            return True
+        self._fill(base, values[0])
+        return False
+
+    def _handed(self, want: Called, number: int, value: Any, base: Any) -> Any:
         """Torch's answer for what is read from an object that stands in: this says nothing about the target."""
         self.journal.write(Handed("handed", number, self.visits[number], ""))
+        if isinstance(base, Optimizer):
+            return value
         if isinstance(value, self.backend.tensor) and self._fill(value, want.value):
             return value  # the layer's own tensor
         return self._factory.rebuild(want.value)
+
+    def bares(self, number: int) -> Healed:
+        return "differs" if self._heals(number) else ""
 
     def decorated(self, number: int, decorator: Any, target: Any) -> Any:
         if self._factory.is_stand_in(decorator):
@@ -508,8 +558,16 @@ def _differs(want: Called, result: Returned) -> bool:
     return any(i in theirs and difference(theirs[i], value) for i, value in result.written)
 
 
+def _is_same(mine: TensorValue, theirs: TensorValue) -> bool:
+    """Whether two tensors hold the same to the last bit."""
+    return (mine.dtype, tuple(mine.shape), mine.data) == (theirs.dtype, tuple(theirs.shape), theirs.data)
+
+
 def _shares_less(want: Flags, got: Flags) -> bool:
     """Whether memory that is an argument's under torch is another here."""
     if want.shares_memory and not got.shares_memory:
         return True
     return want.argument is not None and got.argument is None
+
+
+hide(sys.modules[__name__])

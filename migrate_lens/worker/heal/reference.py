@@ -99,12 +99,15 @@ class Reference:
             return True
         if any(_takes_objects(call) for call in calls) and self._of_new_layer(mine):
             return True
-        known = set()
+        known, layers = set[int](), set[int]()
         for call in calls:
             known |= given(call) | made(call)
         for call in reversed(self._calls):
-            if known & made(call):
+            if call.facts.made_layer:
+                known |= made(call) if call.facts.layer in layers else set()
+            elif known & made(call):
                 known |= given(call)
+                layers.add(call.facts.layer)
         return bool(mine & known)
 
     def _of_new_layer(self, serials: set[int]) -> bool:

@@ -15,6 +15,7 @@ import importlib.metadata
 import itertools
 import sys
 import types
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -34,6 +35,7 @@ from migrate_lens.model.value import (
     ModuleValue,
     NamedTupleValue,
     ObjectValue,
+    ParameterValue,
     SequenceValue,
     SetValue,
     SizeValue,
@@ -140,6 +142,7 @@ class Factory:
         backend: the target's side of the seam.
         items: what torch's data loaders handed out, by the number of the iteration.
         version: torch's.
+        behaving: by their torch names, classes that do what the missing ones promise, so that a program's own run on.
     """
 
     def __init__(
@@ -147,10 +150,12 @@ class Factory:
         backend: TargetBackend,
         items: Mapping[int, Sequence[Encoded]] = MappingProxyType({}),
         version: str = "0",
+        behaving: Mapping[str, type] = MappingProxyType({}),
     ) -> None:
         self._backend = backend
         self._version = version
         self._items = items
+        self._behaving = behaving
         self._layer_class = layer_class(backend.module)
         self._bases = {"module": self._layer_class, "exception": Exception, "tensor": backend.tensor}
         self._iterations = itertools.count(1)
@@ -158,14 +163,20 @@ class Factory:
         self._others: dict[str, Any] = {}
         self._devices: dict[str, Any] = {}
         self._tuples: dict[tuple[str, ...], Any] = {}
+        self._elsewhere: dict[int, weakref.ref[Any]] = {}
 
     def is_stand_in(self, value: Any) -> bool:
         """Whether a value, or the class that it is, stands in for something missing."""
-        if isinstance(value, Object):
+        if isinstance(value, Object) or self.is_elsewhere(value):
             return True
         if isinstance(value, type):
             return MARK in value.__dict__ or value is Object
         return MARK in type(value).__dict__ or isinstance(value, _Module)
+
+    def is_elsewhere(self, value: Any) -> bool:
+        """Whether a tensor stands in for one without values, on a device that the target does not have."""
+        known = self._elsewhere.get(id(value)) if self._elsewhere else None
+        return known is not None and known() is value
 
     def answers_for(self, base: Any) -> bool:
         """Whether an object is there only since torch has it, so that what it says is no word of the target's."""
@@ -184,7 +195,8 @@ class Factory:
     def class_of(self, name: str, kind: str) -> type:
         """The stand-in class for a missing class."""
         if name not in self._classes:
-            self._classes[name] = self._make_class(name, self._bases.get(kind, Object))
+            base = self._behaving.get(name) or self._bases.get(kind, Object)
+            self._classes[name] = self._make_class(name, base)
         return self._classes[name]
 
     def _make_class(self, name: str, base: Any) -> type:
@@ -261,6 +273,8 @@ class Factory:
     def _tensor(self, want: TensorValue, got: Any) -> Any:
         # A new tensor, never a write into the target's: that one may be a view of memory that belongs to others.
         new = self._backend.build_tensor(want)
+        if want.data is None and self._backend.device_of(want.device) is None:
+            self._elsewhere[id(new)] = weakref.ref(new)
         if isinstance(got, self._backend.tensor) and self._backend.differentiable(got):
             return self._backend.grafted(new, got)
         return new
@@ -318,9 +332,15 @@ class Factory:
 
     def _layer(self, want: LayerValue) -> Any:
         layer: Any = self.class_of(want.name, "module")()
-        for parameter in want.parameters:
-            self._add_tensor(layer, parameter.name, self._backend.build_tensor(parameter.tensor))
+        self.put_state(layer, want.parameters)
         return layer
+
+    def put_state(self, layer: Any, state: Sequence[ParameterValue]) -> None:
+        """Give a layer torch's parameters and buffers in place of its own."""
+        for parameter in state:
+            self._add_tensor(layer, parameter.name, self._backend.build_tensor(parameter.tensor))
+        if self._backend.held(layer) and all(parameter.data is None for parameter in state):
+            self._elsewhere |= {id(tensor): weakref.ref(tensor) for tensor in self._backend.held(layer)}
 
     def _add_tensor(self, layer: Any, path: str, tensor: Any) -> None:
         """Put a parameter or buffer where its dotted name says, below layers that are made where there are none."""

@@ -52,7 +52,6 @@ def with_gradients(
     prepare(module)
     if instrumenter is not None:
         code = instrumenter.compile(BACKWARD_PASS, "<backward pass>", SOURCE)
-        instrumenter.prepare(module)
     else:
         code = compile(SOURCE, "<backward pass>", "exec", dont_inherit=True)
     exec(code, module.__dict__)

@@ -9,7 +9,7 @@ import types
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from migrate_lens.worker.observe.nodes import METHOD
+from migrate_lens.worker.observe.frames import UNSEEN, is_program
 
 _MESSAGE = 2000
 
@@ -39,7 +39,7 @@ class Failure(TypedDict):
 
 def failure_of(error: BaseException, func: Any = None, args: Any = (), kwargs: Any = None) -> Failure:
     """Describe an exception that a call raised."""
-    frames = traceback.extract_tb(error.__traceback__)
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename != UNSEEN]
     last = frames[-1] if frames else None
     where = f"{'/'.join(last.filename.split('/')[-3:])}:{last.lineno} {last.name}" if last else ""
     return {
@@ -51,7 +51,7 @@ def failure_of(error: BaseException, func: Any = None, args: Any = (), kwargs: A
         "causes": _causes(error),
         "callee": type(func).__name__ if func is not None else "",
         "proxied": False,
-        "through": any(METHOD in frame.f_globals for frame, _ in traceback.walk_tb(error.__traceback__)),
+        "through": any(is_program(frame) for frame, _ in traceback.walk_tb(error.__traceback__)),
         "on_object": False,
     }
 

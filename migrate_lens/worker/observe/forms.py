@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import operator
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -17,8 +18,10 @@ from migrate_lens.worker.backends import FRAMEWORKS
 from migrate_lens.worker.backends.kinds import looks_at_caller, owner_of
 from migrate_lens.worker.observe import nodes
 from migrate_lens.worker.observe.call import Call
+from migrate_lens.worker.observe.callers import as_caller
+from migrate_lens.worker.observe.frames import UNSEEN, hide, is_program, leave
 from migrate_lens.worker.observe.naming import DOCUMENTED
-from migrate_lens.worker.observe.recorder import CONTAINER, FRAMEWORK, OTHER, USER, Recorder
+from migrate_lens.worker.observe.recorder import CONTAINER, OTHER, USER, Recorder
 
 Helper = Callable[..., Any]
 
@@ -26,22 +29,35 @@ _PLAIN = frozenset((str, bytes, int, float, bool, list, dict, set, tuple, type(N
 _VALUES = (str, bytes, int, float, list, tuple, dict)
 _DIRECTORIES = frozenset(("importlib", "importlib_metadata", "pkgutil", "pkg_resources"))
 _UNARY = frozenset(("neg", "invert", "pos"))
+_BUILTIN = types.BuiltinFunctionType
+# Builtins that look at the frame that calls them.
+_FRAMED = frozenset((eval, exec, locals, globals, vars, dir, __import__, sys._getframe))
+# How Python asks an object, as often as a framework happens to: what comes of it is judged where the program uses it.
+_PROTOCOL = frozenset(
+    ("__getattr__", "__getattribute__", "__setattr__", "__delattr__", "__dir__", "__hash__", "__eq__", "__repr__")
+)
 
 
-class Bound:
-    """A method looked up before its arguments are evaluated: its receiver, and itself or why it is not there."""
+Seen = functools.partial  # what a program is about to call: looked up and not yet called
 
-    __slots__ = ("base", "error", "func")
 
-    def __init__(self, base: Any, attribute: str, /) -> None:
-        self.base = base
-        self.error: Exception | None = None
-        try:
-            self.func = getattr(base, attribute)
-        except Exception as error:
-            if not refuses(base, error):
-                raise
-            self.error = error
+class Named(functools.partial[Any]):
+    """What is about to be called, under the callee's name: Python's messages on unpacked arguments have it."""
+
+    def __str__(self) -> str:
+        return str(self.args[1])
+
+
+def named(seen: Any, /) -> Any:
+    """Give what is about to be called the callee's name."""
+    if type(seen) is not Seen or seen.func.__module__ != __name__:
+        return seen
+    callee = seen.args[1]
+    named = Named(seen.func, *seen.args)
+    named.__module__ = getattr(callee, "__module__", None)  # type: ignore[assignment]
+    if hasattr(callee, "__qualname__"):
+        named.__qualname__ = callee.__qualname__  # type: ignore[attr-defined]
+    return named
 
 
 def refuses(base: Any, error: Exception) -> bool:
@@ -60,12 +76,13 @@ def lookup(base: Any, attribute: str) -> Any:
 
 def make(recorder: Recorder) -> dict[str, Helper]:
     """The helpers by the names under which rewritten code finds them."""
-    call, augment = _call(recorder), _augment(recorder)
+    augment = _augment(recorder)
     return {
-        nodes.CALL: call,
+        nodes.CALL: _call(recorder),
+        nodes.BUILTIN: _builtin(recorder),
         nodes.METHOD: _method(recorder),
-        nodes.BIND: Bound,
-        nodes.HAND: _hand(recorder, call),
+        nodes.NAMED: named,
+        nodes.HAND: _hand(recorder),
         nodes.ATTRIBUTE: _attribute(recorder),
         nodes.INHERITED: _inherited(recorder),
         nodes.OPERATOR: _operate(recorder),
@@ -81,88 +98,152 @@ def make(recorder: Recorder) -> dict[str, Helper]:
 
 
 # -- calls -------------------------------------------------------------------------------------------------------------
+#
+# A call of the program's is made in two steps, `helper(number, callee)(arguments)`: the callee is looked up before the
+# arguments are evaluated, and where it is the program's own it is handed back, so that the program itself calls it.
 
 
 def _call(recorder: Recorder) -> Helper:
-    visits, origin, invoke = recorder.visits, recorder.origin, recorder.invoke
+    visits, origin = recorder.visits, recorder.origin
+    make_call = _maker(recorder)
 
-    def call(number: int, func: Any, /, *args: Any, **kwargs: Any) -> Any:
-        visits[number] += 1
+    def call(number: int, func: Any, /) -> Any:
         kind = origin(func)
-        if kind == OTHER and asks_for_framework(func, args):
-            return _ask(recorder, Call(number, func, args, kwargs, args))
-        if kind == USER or (kind == OTHER and not recorder.concerns((*args, *kwargs.values()))):
-            return func(*args, **kwargs)
-        if kind == CONTAINER and recorder.open(func, args, kwargs):
-            return _through(recorder, number, func, args[0], "")
-        return invoke(Call(number, func, args, kwargs, args))
+        if kind == USER or (type(func) is _BUILTIN and func in _FRAMED):
+            visits[number] += 1
+            return func
+        return Seen(make_call, number, func, kind)
 
     return call
 
 
-def _method(recorder: Recorder) -> Helper:
-    visits, origin = recorder.visits, recorder.origin
-    make_call, call_bound = _framework_method(recorder), _bound_method(recorder)
+def _maker(recorder: Recorder) -> Helper:
+    """Makes a call of what is not the program's own."""
+    visits, concerns, invoke = recorder.visits, recorder.concerns, recorder.invoke
 
-    def method(number: int, base: Any, attribute: str, /, *args: Any, **kwargs: Any) -> Any:
-        if type(base) is Bound:
-            return call_bound(number, base, attribute, args, kwargs)
-        if type(base) in _PLAIN:
-            return getattr(base, attribute)(*args, **kwargs)
+    def make_call(number: int, func: Any, kind: int, /, *args: Any, **kwargs: Any) -> Any:
         visits[number] += 1
         try:
-            func = lookup(base, attribute)
-        except Exception as error:
-            if not refuses(base, error):
-                raise
-            return recorder.absent(number, base, attribute, error, args)
+            if kind == OTHER:
+                if asks_for_framework(func, args):
+                    return _ask(recorder, Call(number, func, args, kwargs, args))
+                if not concerns((*args, *kwargs.values())):
+                    return _untouched(func)(*args, **kwargs)
+            elif kind == CONTAINER and recorder.open(func, args, kwargs):
+                return _through(recorder, number, func, args[0], "")
+            return invoke(Call(number, func, args, kwargs, args))
+        except BaseException as error:
+            leave(error)
+            raise
+
+    return make_call
+
+
+def _untouched(func: Any) -> Any:
+    """A function that does not concern the framework, as the program's own frame would call it."""
+    return as_caller(func) if looks_at_caller(func) else func
+
+
+def _builtin(recorder: Recorder) -> Helper:
+    """A builtin and its arguments, for the program itself to call: what it calls in turn sees the program's frame."""
+    visits, origin, concerns = recorder.visits, recorder.origin, recorder.concerns
+    make_call = _maker(recorder)
+
+    def builtin(number: int, func: Any, /, *args: Any, **kwargs: Any) -> Any:
         kind = origin(func)
-        if kind == USER:
-            return func(*args, **kwargs)
-        return make_call(Call(number, func, args, kwargs, args), base, attribute, kind)
+        if kind == USER or (kind == OTHER and not concerns((*args, *kwargs.values()))):
+            visits[number] += 1
+            return functools.partial(func, *args, **kwargs)
+        try:
+            return [make_call(number, func, kind, *args, **kwargs)].pop
+        except BaseException as error:
+            leave(error)
+            raise
+
+    return builtin
+
+
+def _method(recorder: Recorder) -> Helper:
+    visits, origin = recorder.visits, recorder.origin
+    make_call = _method_maker(recorder)
+
+    def method(number: int, base: Any, attribute: str, /) -> Any:
+        try:
+            if type(base) in _PLAIN:
+                return getattr(base, attribute)
+            try:
+                func = lookup(base, attribute)
+            except Exception as error:
+                if not refuses(base, error):
+                    raise
+                return _absent_call(recorder, number, base, attribute, error)
+            kind = origin(func)
+            if kind == USER or _is_left_alone(base, attribute, func):
+                visits[number] += 1
+                return func
+            if "." in attribute and isinstance(owner_of(func), _VALUES):
+                visits[number] += 1
+                func = _through_value(recorder, number, base, attribute)
+                kind = origin(func)
+                visits[number] -= 1
+            return Seen(make_call, number, func, kind, base, attribute)
+        except BaseException as error:
+            leave(error)
+            raise
 
     return method
 
 
-def _bound_method(recorder: Recorder) -> Helper:
-    visits, origin = recorder.visits, recorder.origin
-    make_call = _framework_method(recorder)
+def _is_left_alone(base: Any, attribute: str, func: Any) -> bool:
+    """Whether a method looks at the frame that calls it, or is how Python asks an object."""
+    return (type(func) is _BUILTIN and func in _FRAMED) or (type(base) is super and attribute in _PROTOCOL)
 
-    def bound_method(number: int, bound: Bound, attribute: str, args: Any, kwargs: Any) -> Any:
-        base, error = bound.base, bound.error
-        if type(base) in _PLAIN:
-            func = getattr(base, attribute) if error else bound.func
-            return func(*args, **kwargs)
-        visits[number] += 1
-        if error:
+
+def _absent_call(recorder: Recorder, number: int, base: Any, attribute: str, error: Exception) -> Any:
+    """A method that is not there: raised before the arguments are evaluated, unless torch's result stands in for it."""
+
+    def absent(_number: int, _error: Exception, /, *args: Any, **_: Any) -> Any:
+        recorder.visits[number] += 1
+        try:
             return recorder.absent(number, base, attribute, error, args)
-        kind = origin(bound.func)
-        if kind == USER:
-            return bound.func(*args, **kwargs)
-        return make_call(Call(number, bound.func, args, kwargs, args), base, attribute, kind)
+        except BaseException as raised:
+            leave(raised)
+            raise
 
-    return bound_method
+    if recorder.answers_absence(number):
+        return Seen(absent, number, error)
+    recorder.visits[number] += 1
+    return Seen(_given, recorder.absent(number, base, attribute, error, ()), error)
 
 
-def _framework_method(recorder: Recorder) -> Helper:
-    origin, invoke, tensor = recorder.origin, recorder.invoke, recorder.backend.tensor
+def _given(value: Any, _error: Exception, /, *_args: Any, **_kwargs: Any) -> Any:
+    return value
 
-    def framework_method(call: Call, base: Any, attribute: str, kind: int) -> Any:
-        if "." in attribute and isinstance(owner_of(call.func), _VALUES):
-            call.func = _through_value(recorder, call.node, base, attribute)
-            kind = origin(call.func)
-        if kind == OTHER and asks_for_framework(call.func, call.args):
-            return _ask(recorder, call)
-        if kind == OTHER and not recorder.concerns((*call.args, *call.kwargs.values())):
-            return call.func(*call.args, **call.kwargs)
-        if kind == CONTAINER and recorder.open(call.func, call.args, call.kwargs):
-            return _through(recorder, call.node, call.func, call.args[0], "")
-        call.api = _method_name(recorder, call, base, attribute)
-        if isinstance(base, tensor):
-            call.given = (base, *call.args)
-        return invoke(call)
 
-    return framework_method
+def _method_maker(recorder: Recorder) -> Helper:
+    """Makes a call of a method that is not the program's own."""
+    visits, concerns, invoke, tensor = recorder.visits, recorder.concerns, recorder.invoke, recorder.backend.tensor
+
+    def make_call(number: int, func: Any, kind: int, base: Any, attribute: str, /, *args: Any, **kwargs: Any) -> Any:
+        visits[number] += 1
+        try:
+            if kind == OTHER:
+                if asks_for_framework(func, args):
+                    return _ask(recorder, Call(number, func, args, kwargs, args))
+                if not concerns((*args, *kwargs.values())):
+                    return _untouched(func)(*args, **kwargs)
+            elif kind == CONTAINER and recorder.open(func, args, kwargs):
+                return _through(recorder, number, func, args[0], "")
+            call = Call(number, func, args, kwargs, args)
+            call.api = _method_name(recorder, call, base, attribute)
+            if isinstance(base, tensor):
+                call.given = (base, *args)
+            return invoke(call)
+        except BaseException as error:
+            leave(error)
+            raise
+
+    return make_call
 
 
 def asks_for_framework(func: Any, args: tuple[Any, ...]) -> bool:
@@ -184,11 +265,11 @@ def _ask(recorder: Recorder, call: Call) -> Any:
     return recorder.imported(call.node, name, loaded, "")
 
 
-def _hand(recorder: Recorder, call: Helper) -> Helper:
-    origin = recorder.origin
+def _hand(recorder: Recorder) -> Helper:
+    call = _call(recorder)
 
     def hand(number: int, func: Any, /) -> Any:
-        return functools.partial(call, number, func) if callable(func) and origin(func) != USER else func
+        return call(number, func) if callable(func) else func
 
     return hand
 
@@ -239,20 +320,24 @@ def _attribute(recorder: Recorder) -> Helper:
     visits = recorder.visits
 
     def attribute(number: int, base: Any, name: str, /) -> Any:
-        if type(base) in _PLAIN:
-            return getattr(base, name)
-        visits[number] += 1
         try:
-            value = lookup(base, name)
-        except Exception as error:
-            if not refuses(base, error):
-                raise
-            return recorder.absent(number, base, name, error, None)
-        if not _watched(recorder, base, value):
-            return value
-        node = recorder.nodes[number]
-        api = node.name if node and "." in node.name else recorder.method_name(number, base, name)
-        return recorder.observed(number, api, value, base)
+            if type(base) in _PLAIN:
+                return getattr(base, name)
+            visits[number] += 1
+            try:
+                value = lookup(base, name)
+            except Exception as error:
+                if not refuses(base, error):
+                    raise
+                return recorder.absent(number, base, name, error, None)
+            if not _watched(recorder, base, value):
+                return value
+            node = recorder.nodes[number]
+            api = node.name if node and "." in node.name else recorder.method_name(number, base, name)
+            return recorder.observed(number, api, value, base)
+        except BaseException as error:
+            leave(error)
+            raise
 
     return attribute
 
@@ -263,16 +348,20 @@ def _inherited(recorder: Recorder) -> Helper:
 
     def inherited(number: int, base: Any, name: str, /) -> Any:
         kind = type(base)
-        if not backend.extends(kind):
-            return getattr(base, name)
-        visits[number] += 1
         try:
-            value = getattr(base, name)
-        except AttributeError as error:
-            return recorder.absent(number, base, name, error, None)
-        if backend.defines(kind, name) or isinstance(value, types.MethodType):
-            return value
-        return recorder.observed(number, recorder.method_name(number, base, name), value, base)
+            if not backend.extends(kind):
+                return getattr(base, name)
+            visits[number] += 1
+            try:
+                value = getattr(base, name)
+            except AttributeError as error:
+                return recorder.absent(number, base, name, error, None)
+            if backend.defines(kind, name) or isinstance(value, types.MethodType):
+                return value
+            return recorder.observed(number, recorder.method_name(number, base, name), value, base)
+        except BaseException as error:
+            leave(error)
+            raise
 
     return inherited
 
@@ -301,20 +390,26 @@ def _operate(recorder: Recorder) -> Helper:
     names = {n: f"torch.Tensor.{DOCUMENTED.get(n, n)}" for n in functions}
 
     def operate(number: int, name: str, left: Any, /, *right: Any) -> Any:
-        if not foreign(type(left)) and not (right and foreign(type(right[0]))):
-            return union(number, left, *right) if name == "or_" else functions[name](left, *right)
-        if name == "getitem" and isinstance(right[0], type):
-            return left[right[0]]  # List[torch.Tensor]
-        if isinstance(left, layer):
-            return functions[name](left, *right)
-        visits[number] += 1
-        if type(left) in _PLAIN and name == "getitem":
-            try:
-                return left[right[0]]  # what lies in a list or dict of the program's is no result of the framework's
-            except (TypeError, LookupError):
-                pass  # that the framework's object cannot be a place or key is
-        operands = (left, *right)
-        return invoke(Call(number, functions[name], operands, {}, operands, names[name]))
+        try:
+            if not foreign(type(left)) and not (right and foreign(type(right[0]))):
+                return union(number, left, *right) if name == "or_" else functions[name](left, *right)
+            if name == "getitem" and isinstance(right[0], type):
+                return left[right[0]]  # List[torch.Tensor]
+            if isinstance(left, layer):
+                return functions[name](left, *right)
+            visits[number] += 1
+            if type(left) in _PLAIN and name == "getitem":
+                try:
+                    return left[
+                        right[0]
+                    ]  # what lies in a list or dict of the program's is no result of the framework's
+                except (TypeError, LookupError):
+                    pass  # that the framework's object cannot be a place or key is
+            operands = (left, *right)
+            return invoke(Call(number, functions[name], operands, {}, operands, names[name]))
+        except BaseException as error:
+            leave(error)
+            raise
 
     return operate
 
@@ -339,11 +434,15 @@ def _augment(recorder: Recorder) -> Helper:
     inplace = {f"i{n.rstrip('_')}": getattr(operator, f"i{n.rstrip('_')}") for n in _inplace_names()}
 
     def augment(number: int, name: str, left: Any, right: Any, /) -> Any:
-        if not foreign(type(left)) and not foreign(type(right)):
-            return inplace[name](left, right)
-        visits[number] += 1
-        operands = (left, right)
-        return invoke(Call(number, inplace[name], operands, {}, operands, f"torch.Tensor.__{name}__"))
+        try:
+            if not foreign(type(left)) and not foreign(type(right)):
+                return inplace[name](left, right)
+            visits[number] += 1
+            operands = (left, right)
+            return invoke(Call(number, inplace[name], operands, {}, operands, f"torch.Tensor.__{name}__"))
+        except BaseException as error:
+            leave(error)
+            raise
 
     return augment
 
@@ -356,16 +455,32 @@ def _augmented_places(augment: Helper) -> dict[str, Helper]:
     """Items and attributes that are computed with in place, and how their old values are read."""
 
     def augment_item(number: int, name: str, base: Any, index: Any, old: Any, value: Any, /) -> None:
-        base[index] = augment(number, name, old, value)
+        try:
+            base[index] = augment(number, name, old, value)
+        except BaseException as error:
+            leave(error)
+            raise
 
     def augment_attribute(number: int, name: str, base: Any, attribute: str, old: Any, value: Any, /) -> None:
-        setattr(base, attribute, augment(number, name, old, value))
+        try:
+            setattr(base, attribute, augment(number, name, old, value))
+        except BaseException as error:
+            leave(error)
+            raise
 
     def old_item(base: Any, index: Any, /) -> tuple[Any, Any, Any]:
-        return base, index, base[index]
+        try:
+            return base, index, base[index]
+        except BaseException as error:
+            leave(error)
+            raise
 
     def old_attribute(base: Any, attribute: str, /) -> tuple[Any, str, Any]:
-        return base, attribute, getattr(base, attribute)
+        try:
+            return base, attribute, getattr(base, attribute)
+        except BaseException as error:
+            leave(error)
+            raise
 
     return {
         nodes.INPLACE_ITEM: augment_item,
@@ -384,12 +499,16 @@ def _setitem(recorder: Recorder) -> Helper:
     api = f"torch.Tensor.{DOCUMENTED['setitem']}"
 
     def setitem(number: int, value: Any, base: Any, index: Any, /) -> None:
-        if not foreign(type(base)) or isinstance(base, layer):
-            base[index] = value
-            return
-        visits[number] += 1
-        operands = (base, index, value)
-        invoke(Call(number, operator.setitem, operands, {}, operands, api))
+        try:
+            if not foreign(type(base)) or isinstance(base, layer):
+                base[index] = value
+                return
+            visits[number] += 1
+            operands = (base, index, value)
+            invoke(Call(number, operator.setitem, operands, {}, operands, api))
+        except BaseException as error:
+            leave(error)
+            raise
 
     return setitem
 
@@ -400,14 +519,21 @@ def _set_attribute(recorder: Recorder) -> Helper:
     def set_attribute(number: int, value: Any, base: Any, name: str, /) -> None:
         visits[number] += 1
         try:
-            setattr(base, name, value)
-        except Exception as error:  # the worker's edge: what a framework's object refuses is a result
-            kind = type(base)
-            if not backend.foreign(kind):
-                raise
-            api = f"torch.Tensor.{name}" if isinstance(base, backend.tensor) else "torch.nn.Module.__setattr__"
-            given = (base, name, value)
-            recorder.raised(Call(number, kind.__setattr__, given, {}, given, api, visit=visits[number]), error)
+            try:
+                setattr(base, name, value)
+            except Exception as error:  # the worker's edge: what a framework's object refuses is a result
+                kind = type(base)
+                if not backend.foreign(kind):
+                    raise
+                api = f"torch.Tensor.{name}" if isinstance(base, backend.tensor) else "torch.nn.Module.__setattr__"
+                given = (base, name, value)
+                recorder.raised(Call(number, kind.__setattr__, given, {}, given, api, visit=visits[number]), error)
+            else:
+                if backend.proxy and isinstance(value, (backend.tensor, backend.module)):
+                    recorder.stored(number, base, name, value)
+        except BaseException as error:
+            leave(error)
+            raise
 
     return set_attribute
 
@@ -419,13 +545,16 @@ def _decorate(recorder: Recorder) -> Helper:
     visits = recorder.visits
 
     def decorate(number: int, decorator: Any, /) -> Any:
-        if looks_at_caller(decorator) and recorder.origin(decorator) == FRAMEWORK:
-            visits[number] += 1
+        visits[number] += 1
+        if looks_at_caller(decorator) or recorder.origin(decorator) in (USER, OTHER, CONTAINER):
             return decorator  # Python itself applies it, in the program's own frame
 
         def apply(target: Any) -> Any:
-            visits[number] += 1
-            return recorder.decorated(number, decorator, target)
+            try:
+                return recorder.decorated(number, decorator, target)
+            except BaseException as error:
+                leave(error)
+                raise
 
         return apply
 
@@ -433,34 +562,74 @@ def _decorate(recorder: Recorder) -> Helper:
 
 
 def _from_import(recorder: Recorder) -> Helper:
+    """One name of a from-import after the other: a name is bound before the next one is looked up."""
     visits = recorder.visits
+    loaded: dict[int, Any] = {}
 
-    def from_import(number: int, module: str, names: tuple[str, ...], /) -> Any:
-        visits[number] += 1
+    def from_import(number: int, module: str, names: tuple[str, ...], index: int, /) -> Any:
         try:
-            loaded = importlib.import_module(module)
-        except ImportError as error:
-            return recorder.absent_import(number, module, names, error)
-        recorder.answered(number, loaded)
-        if names == ("*",):
-            return recorder.starred(number, module, loaded)
-        return [_imported_name(recorder, number, loaded, module, name) for name in names]
+            if index == 0:
+                visits[number] += 1
+                try:
+                    loaded[number] = _load(module, names)
+                except ImportError as error:
+                    loaded[number] = _Absent(recorder.absent_import(number, module, names, error))
+                else:
+                    recorder.answered(number, loaded[number])
+            source = loaded[number] if index + 1 < len(names) else loaded.pop(number)
+            if type(source) is _Absent:
+                return source.values[index]
+            if names == ("*",):
+                _program().f_locals.update(recorder.starred(number, module, source))
+                return None
+            return _imported_name(recorder, number, source, module, names[index])
+        except BaseException as error:
+            leave(error)
+            raise
 
     return from_import
 
 
+class _Absent:
+    """What stands in for the names of a module that is not there."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self.values = values
+
+
+def _program() -> types.FrameType:
+    """The program's frame that is running."""
+    frame = sys._getframe(1)
+    while not is_program(frame) and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
+
+
+def _load(module: str, names: tuple[str, ...] | None) -> Any:
+    """What an import statement loads, by the ``__import__`` that the program has."""
+    frame = _program()
+    return frame.f_builtins["__import__"](module, frame.f_globals, None, names, 0)
+
+
+def _bound_by(statement: str, loaded: Any) -> Any:
+    """What an import statement binds to ``x``, once its module is loaded."""
+    space: dict[str, Any] = {"__builtins__": {"__import__": lambda *_: loaded}}
+    exec(_compiled(statement), space)
+    return space["x"]
+
+
+@functools.cache
+def _compiled(statement: str) -> types.CodeType:
+    return compile(statement, UNSEEN, "exec", dont_inherit=True).replace(co_filename=UNSEEN)
+
+
 def _imported_name(recorder: Recorder, number: int, loaded: Any, module: str, name: str) -> Any:
-    """What a from-import binds to a name: an attribute of the module, or else a module in it."""
-    api = f"{module}.{name}"
+    """What a from-import binds to a name."""
     try:
-        return recorder.imported(number, api, getattr(loaded, name), name)
-    except AttributeError:
-        pass
-    try:
-        return recorder.imported(number, api, importlib.import_module(api), name)
-    except ImportError:
-        error = ImportError(f"cannot import name {name!r} from {module!r}", name=name)
+        value = _bound_by(f"from {module} import {name} as x", loaded)
+    except ImportError as error:
         return recorder.absent_import(number, module, (name,), error)[0]
+    return recorder.imported(number, f"{module}.{name}", value, name)
 
 
 def _import(recorder: Recorder) -> Helper:
@@ -469,12 +638,21 @@ def _import(recorder: Recorder) -> Helper:
     def import_(number: int, module: str, aliased: bool, /) -> Any:
         visits[number] += 1
         try:
-            loaded = importlib.import_module(module)
-        except ImportError as error:
-            loaded = recorder.absent_import(number, module, (), error)[0]
-        else:
-            recorder.answered(number, loaded)
-            recorder.imported(number, module, loaded, "")
-        return loaded if aliased else importlib.import_module(module.partition(".")[0])
+            try:
+                loaded = _load(module, None)
+                value = _bound_by(f"import {module} as x", loaded) if aliased else loaded
+            except ImportError as error:
+                value = recorder.absent_import(number, module, (), error)[0]
+                return value if aliased else _load(module.partition(".")[0], None)
+            answer = sys.modules.get(module, value)
+            recorder.answered(number, answer)
+            recorder.imported(number, module, answer, "")
+            return value
+        except BaseException as error:
+            leave(error)
+            raise
 
     return import_
+
+
+hide(sys.modules[__name__])

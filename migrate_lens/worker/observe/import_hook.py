@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import builtins
 import importlib.machinery
 import importlib.util
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType
 from typing import Any
 
 from migrate_lens.worker.backends import FRAMEWORKS
 from migrate_lens.worker.observe import nodes
+from migrate_lens.worker.observe.constants import fill
 from migrate_lens.worker.observe.recorder import Recorder
 
 _IMPORTS = re.compile(rb"^[ \t]*(?:import|from)[ \t]+torch\b", re.MULTILINE)
@@ -39,7 +39,6 @@ class Instrumenter:
     def __init__(self, recorder: Recorder, helpers: dict[str, Any], own: frozenset[str]) -> None:
         self._recorder = recorder
         self._helpers = helpers
-        self._rewritten: set[str] = set()
         self._own = own
         self.users: list[str] = []
         self.refused: list[tuple[str, str]] = []
@@ -52,7 +51,6 @@ class Instrumenter:
             (importlib.machinery.SourcelessFileLoader, importlib.machinery.BYTECODE_SUFFIXES),
         )
         sys.path_hooks.insert(0, hook)
-        vars(builtins).update(self._helpers)  # for functions that a program gives other globals than their module's
         sys.path_importer_cache.clear()
 
     def wanted(self, module: str, source: bytes) -> bool:
@@ -75,13 +73,7 @@ class Instrumenter:
         self._recorder.register(module, path, rewritten.nodes)
         if rewritten.imports_framework:
             self.users.append(module)
-        self._rewritten.add(module)
-        return compile(rewritten.tree, path, "exec", dont_inherit=True)
-
-    def prepare(self, module: ModuleType) -> None:
-        """Give a rewritten module the helpers that its code calls; by them its functions are known as rewritten."""
-        if module.__name__ in self._rewritten:
-            module.__dict__.update(self._helpers)
+        return fill(compile(rewritten.tree, path, "exec", dont_inherit=True), self._helpers)
 
     def code(self, module: str, path: str, fallback: Callable[[], CodeType]) -> CodeType:
         """The code of a module: rewritten where it is wanted and can be, as it stands elsewhere."""
@@ -102,11 +94,5 @@ def _loader(instrumenter: Instrumenter) -> type[importlib.machinery.SourceFileLo
     class Loader(importlib.machinery.SourceFileLoader):
         def get_code(self, fullname: str) -> CodeType | None:
             return instrumenter.code(fullname, self.path, lambda: super(Loader, self).get_code(fullname))  # type: ignore[arg-type, return-value]
-
-        def exec_module(self, module: ModuleType) -> None:
-            code = self.get_code(module.__name__)
-            instrumenter.prepare(module)
-            assert code is not None
-            exec(code, module.__dict__)
 
     return Loader

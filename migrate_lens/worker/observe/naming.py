@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import sys
 import types
 from typing import Any
 
 from migrate_lens.protocol import places
 from migrate_lens.worker.backends.kinds import Kinds, owner_of, public_name
-from migrate_lens.worker.observe.nodes import METHOD, Node
+from migrate_lens.worker.observe import frames
+from migrate_lens.worker.observe.nodes import Node
 
 USER, FRAMEWORK, OTHER, CONTAINER = 0, 1, 2, 3
 # Python's operator names as torch documents them on Tensor.
@@ -42,6 +42,11 @@ class Naming:
         self._origins: dict[Any, int] = {}
         self._names: dict[tuple[int, Any], str] = {}
 
+    def adopt_module(self, name: str) -> None:
+        """Know the functions of a module as the program's own."""
+        frames.adopt(name)
+        self._origins[name] = USER
+
     # -- what a callable is --------------------------------------------------------------------------------------
 
     def origin(self, func: Any) -> int:
@@ -53,10 +58,7 @@ class Naming:
             func = func.__func__
             kind = type(func)
         if kind is _FUNCTION:
-            space = func.__globals__
-            if METHOD in space:
-                return USER
-            return self._of_module(space.get("__name__"))
+            return self._of_module(func.__globals__.get("__name__"))
         if isinstance(func, self.backend.module):
             return self._of_layer(kind)
         if isinstance(func, type):
@@ -74,10 +76,9 @@ class Naming:
         known = self._origins.get(kind)
         if known is None:
             forward = kind.forward  # type: ignore[attr-defined]
-            if METHOD in getattr(forward, "__globals__", {}):
+            known = CONTAINER if forward in self.backend.containers else FRAMEWORK
+            if self._rewritten(forward):
                 known = USER
-            else:
-                known = CONTAINER if forward in self.backend.containers else FRAMEWORK
             self._origins[kind] = known
         return known
 
@@ -85,10 +86,14 @@ class Naming:
         if self.backend.own(kind) or self._is_made_by_framework(kind):
             return FRAMEWORK
         makers = (getattr(kind, "__init__", None), getattr(kind, "__new__", None))
-        if self.backend.foreign(kind) or any(map(_rewritten, makers)):
+        if self.backend.foreign(kind) or any(map(self._rewritten, makers)):
             return USER
         # A named tuple's own methods are made elsewhere; its module says whose it is.
-        return USER if METHOD in vars(sys.modules.get(kind.__module__, types)) else OTHER
+        return USER if self._of_module(kind.__module__) == USER else OTHER
+
+    def _rewritten(self, func: Any) -> bool:
+        """Whether a function is the program's own."""
+        return type(func) is _FUNCTION and self._of_module(func.__globals__.get("__name__")) == USER
 
     def makes_layer(self, func: Any) -> bool:
         """Whether a call is ``super().__init__(...)`` in a program's class that extends a layer of the framework's."""
@@ -108,7 +113,7 @@ class Naming:
             return self.origin(func.func)
         if kind is _CACHED:
             return self.origin(func.__wrapped__)
-        if _rewritten(getattr(kind, "__call__", None)):  # noqa: B004 - whose the method is, not whether there is one
+        if self._rewritten(getattr(kind, "__call__", None)):  # noqa: B004 - whose the method is, not whether there is one
             return USER
         owner = owner_of(func)
         if owner is not None and not isinstance(owner, types.ModuleType) and type(owner).__module__ != _RECORDS:
@@ -213,11 +218,6 @@ class Naming:
     def _as_torch(self, name: str) -> str:
         """A public name as torch's users know it; the torch side's own name wins where the two are aligned."""
         return "torch.ops" if name.startswith(_OPERATORS) else self.backend.as_torch(name)
-
-
-def _rewritten(func: Any) -> bool:
-    """Whether a function is the program's own."""
-    return type(func) is _FUNCTION and METHOD in func.__globals__
 
 
 def exported(module: Any) -> list[str]:

@@ -15,16 +15,20 @@ from typing import NamedTuple
 
 from migrate_lens.protocol import places
 from migrate_lens.worker.observe import syntax
+from migrate_lens.worker.observe.constants import Constant, constant
+from migrate_lens.worker.observe.constants import name as named
 
-# Names of the helpers that rewritten code calls; both underscores at the end keep them free of name mangling.
-CALL, METHOD, ATTRIBUTE, OPERATOR = "__ml_c__", "__ml_m__", "__ml_a__", "__ml_o__"
-SETITEM, INPLACE, INPLACE_ITEM, INPLACE_ATTRIBUTE = "__ml_s__", "__ml_i__", "__ml_j__", "__ml_k__"
-DECORATE, FROM, IMPORT = "__ml_d__", "__ml_f__", "__ml_p__"
+# Names of the helpers that rewritten code calls.
+CALL, METHOD, ATTRIBUTE, OPERATOR = "call", "method", "attribute", "operator"
+BUILTIN = "builtin"  # a call of a builtin, whose arguments are known before it is called
+SETITEM, INPLACE, INPLACE_ITEM, INPLACE_ATTRIBUTE = "setitem", "inplace", "inplace item", "inplace attribute"
+DECORATE, FROM, IMPORT = "decorate", "from", "import"
 # Helpers that only keep the program's order of evaluation, and its own names, out of the way of the others.
-SLICE, BIND, OLD_ITEM, OLD_ATTRIBUTE = "__ml_l__", "__ml_b__", "__ml_x__", "__ml_y__"
-SET_ATTRIBUTE = "__ml_t__"
-INHERITED = "__ml_n__"
-HAND = "__ml_h__"  # what stands for a function that is handed to something that calls it
+SLICE, OLD_ITEM, OLD_ATTRIBUTE = "slice", "old item", "old attribute"
+SET_ATTRIBUTE = "set attribute"
+INHERITED = "inherited"
+NAMED = "named"  # what is called with arguments that are unpacked
+HAND = "hand"  # what stands for a function that is handed to something that calls it
 
 # Builtins whose answer about a framework's object may differ; the others are left as they stand.
 OBSERVERS = frozenset((
@@ -127,7 +131,7 @@ class _Rewriter(ast.NodeTransformer):
         return first[column:].decode(errors="replace").strip()[:160] + " ..."
 
     def _helper(self, name: str, old: ast.expr | ast.stmt, *args: ast.expr) -> ast.Call:
-        return ast.copy_location(ast.Call(ast.Name(name, ast.Load()), list(args), []), old)
+        return ast.copy_location(ast.Call(constant(name), list(args), []), old)
 
     def _origin(self, root: str) -> str:
         return self.aliases.get(root, "")
@@ -154,7 +158,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         func = node.func
-        if isinstance(func, ast.Name) and func.id == HAND:
+        if isinstance(func, Constant):
             return node  # one of ours, whose arguments were visited
         chain = syntax.chain(func)
         if chain is not None:
@@ -171,7 +175,19 @@ class _Rewriter(ast.NodeTransformer):
         """A call of anything but an attribute."""
         func = node.func
         name = (self._origin(func.id) or func.id) if isinstance(func, ast.Name) else ""
-        return self._call(CALL, node, [self._number(node, places.CALL, name), self.visit(func)])
+        number = self._number(node, places.CALL, name)
+        if name in OBSERVERS and name not in self._bound and not _is_unpacking(node):
+            ready = self._helper(BUILTIN, node, number, self.visit(func))
+            self._with_arguments_visited(node)
+            ready.args += node.args
+            ready.keywords = node.keywords
+            return ast.copy_location(ast.Call(ready, [], []), node)
+        return self._looked_up(node, self._helper(CALL, func, number, self.visit(func)))
+
+    def _looked_up(self, node: ast.Call, callee: ast.Call) -> ast.Call:
+        """A call whose callee is looked up by a helper."""
+        node.func = self._helper(NAMED, callee, callee) if _is_unpacking(node) else callee
+        return self._with_arguments_visited(node)
 
     def _with_arguments_visited(self, node: ast.Call) -> ast.Call:
         node.args = [self.visit(argument) for argument in node.args]
@@ -200,26 +216,17 @@ class _Rewriter(ast.NodeTransformer):
 
     def _method(self, node: ast.Call, func: ast.Attribute) -> ast.expr:
         whole = self._framework_chain(func)
-        if whole:
-            root, attributes, name = whole
-            number = self._number(node, places.METHOD, name)
-            return self._call(METHOD, node, [number, root, ast.Constant(".".join(attributes))])
-        number = self._number(node, places.METHOD, func.attr)
-        base, attribute = self._base_of(func), ast.Constant(func.attr)
-        if not _arguments_are_still(node):
-            base = self._helper(BIND, func, base, attribute)
-        return self._call(METHOD, node, [number, base, attribute])
+        name, attribute = (whole[2], ".".join(whole[1])) if whole else (func.attr, func.attr)
+        number = self._number(node, places.METHOD, name)
+        base = whole[0] if whole else self._base_of(func)
+        callee = syntax.at_name(self._helper(METHOD, func, number, base, named(attribute)), func)
+        return syntax.at_name(self._looked_up(node, callee), func)
 
     def _base_of(self, func: ast.Attribute) -> ast.expr:
         base = func.value
         if isinstance(base, ast.Call) and isinstance(base.func, ast.Name) and base.func.id == "super":
             return base
         return self.visit(base)  # type: ignore[no-any-return]
-
-    def _call(self, helper: str, node: ast.Call, leading: list[ast.expr]) -> ast.expr:
-        args = leading + [self.visit(a) for a in node.args]
-        call = ast.Call(ast.Name(helper, ast.Load()), args, [self.visit(k) for k in node.keywords])
-        return ast.copy_location(call, node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         if not isinstance(node.ctx, ast.Load) or syntax.mangled(node.attr):
@@ -228,19 +235,20 @@ class _Rewriter(ast.NodeTransformer):
         whole = self._framework_chain(node)
         if whole:
             root, attributes, name = whole
-            return self._helper(
-                ATTRIBUTE, node, self._number(node, places.ATTRIBUTE, name), root, ast.Constant(".".join(attributes))
-            )
+            number = self._number(node, places.ATTRIBUTE, name)
+            read = self._helper(ATTRIBUTE, node, number, root, named(".".join(attributes)))
+            return syntax.at_name(read, node)
         base = node.value
         name = base.id if isinstance(base, ast.Name) else ""
         if not self._annotation and name == "self" and node.attr not in self._given:
             number = self._number(node, places.ATTRIBUTE, node.attr)
-            return self._helper(INHERITED, node, number, base, ast.Constant(node.attr))
+            return syntax.at_name(self._helper(INHERITED, node, number, base, named(node.attr)), node)
         if self._annotation or name in ("self", "cls") or (name and self._unobserved(name)):
             self.generic_visit(node)
             return node
         number = self._number(node, places.ATTRIBUTE, node.attr)
-        return self._helper(ATTRIBUTE, node, number, self._base_of(node), ast.Constant(node.attr))
+        read = self._helper(ATTRIBUTE, node, number, self._base_of(node), named(node.attr))
+        return syntax.at_name(read, node)
 
     def _operator(self, node: ast.expr, op: ast.AST, *operands: ast.expr) -> ast.expr:
         name = BINARY[type(op)]
@@ -298,7 +306,7 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(target, ast.Subscript):
             place, helper, read = self._index(target.slice), INPLACE_ITEM, OLD_ITEM
         else:
-            place, helper, read = ast.Constant(target.attr), INPLACE_ATTRIBUTE, OLD_ATTRIBUTE
+            place, helper, read = named(target.attr), INPLACE_ATTRIBUTE, OLD_ATTRIBUTE
         # The old value is read before the new operand is evaluated, as Python does.
         old = ast.Starred(self._helper(read, target, self.visit(target.value), place), ast.Load())
         call = self._helper(helper, node, number, ast.Constant(name), old, value)
@@ -308,13 +316,14 @@ class _Rewriter(ast.NodeTransformer):
         target = node.targets[0]
         if len(node.targets) == 1 and isinstance(target, ast.Attribute) and not syntax.mangled(target.attr):
             number, value = self._number(node, places.SET_ATTRIBUTE, target.attr), self.visit(node.value)
-            base, name = self.visit(target.value), ast.Constant(target.attr)
-            return ast.copy_location(ast.Expr(self._helper(SET_ATTRIBUTE, node, number, value, base, name)), node)
+            base, name = self.visit(target.value), named(target.attr)
+            written = syntax.at_name(self._helper(SET_ATTRIBUTE, target, number, value, base, name), target)
+            return ast.copy_location(ast.Expr(written), node)
         if len(node.targets) != 1 or not isinstance(target, ast.Subscript):
             self.generic_visit(node)
             return node
         number, value = self._number(node, places.SET_ITEM, "setitem"), self.visit(node.value)
-        call = self._helper(SETITEM, node, number, value, self.visit(target.value), self._index(target.slice))
+        call = self._helper(SETITEM, target, number, value, self.visit(target.value), self._index(target.slice))
         return ast.copy_location(ast.Expr(call), node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
@@ -325,19 +334,19 @@ class _Rewriter(ast.NodeTransformer):
         node.annotation = self._visit_annotation(node.annotation)
         return node
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> list[ast.stmt]:
         if node.level or syntax.top(node.module or "") != FRAMEWORK:
-            return node
+            return [node]
         assert node.module
         number = self._number(node, places.FROM_IMPORT, node.module)
         names = ast.Tuple([ast.Constant(a.name) for a in node.names], ast.Load())
-        call = self._helper(FROM, node, number, ast.Constant(node.module), names)
-        if node.names[0].name == "*":
-            space = ast.Call(ast.Name("globals", ast.Load()), [], [])
-            update = ast.Call(ast.Attribute(space, "update", ast.Load()), [call], [])
-            return ast.copy_location(ast.Expr(update), node)
-        targets = ast.Tuple([ast.Name(a.asname or a.name, ast.Store()) for a in node.names], ast.Store())
-        return ast.copy_location(ast.Assign([targets], call), node)
+        statements: list[ast.stmt] = []
+        for index, alias in enumerate(node.names):
+            call = self._helper(FROM, node, number, ast.Constant(node.module), names, ast.Constant(index))
+            target = ast.Name(alias.asname or alias.name, ast.Store())
+            statement = ast.Expr(call) if alias.name == "*" else ast.Assign([target], call)
+            statements.append(ast.copy_location(statement, node))
+        return statements
 
     def visit_Import(self, node: ast.Import) -> list[ast.stmt]:
         return [self._import(node, alias) for alias in node.names]
@@ -419,11 +428,9 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
 
-def _arguments_are_still(node: ast.Call) -> bool:
-    """Whether evaluating the arguments of a call can neither do nor notice anything."""
-    if not all(syntax.still(argument) for argument in node.args):
-        return False
-    return all(keyword.arg and syntax.still(keyword.value) for keyword in node.keywords)
+def _is_unpacking(node: ast.Call) -> bool:
+    """Whether a call has arguments that are unpacked."""
+    return any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords)
 
 
 def _is_plain(node: ast.BinOp) -> bool:

@@ -6,11 +6,15 @@ since reproductions are made of them: tensors among them by serial and version, 
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
+import sys
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
+from threading import get_ident
 from types import MethodType
 from typing import Any
 
@@ -27,10 +31,14 @@ from migrate_lens.worker.backends.writes import Writes
 from migrate_lens.worker.observe.call import Call, Traits, traits_of
 from migrate_lens.worker.observe.callers import as_caller
 from migrate_lens.worker.observe.failures import Failure, failure_of, lacking
+from migrate_lens.worker.observe.frames import hide
+from migrate_lens.worker.observe.hidden import Hidden, hides
 from migrate_lens.worker.observe.naming import CONTAINER, FRAMEWORK, OTHER, USER, Naming, exported
 from migrate_lens.worker.observe.nodes import Node
+from migrate_lens.worker.observe.uncounted import Uncounted
 
 _TABLE_LIMIT = 200_000
+SET = "torch.nn.Module.__setattr__"
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_forward_post_hooks", "_backward_hooks")
 
 
@@ -59,18 +67,22 @@ class Recorder(Naming):
         self.kernel_log = -1
         self.caller: Callable[[Call], Any] | None = None
         self.visits: list[int] = [0]
+        self._looking: set[int] = set()
         self._serial = 0
         self._traits: dict[str, Traits] = {}
         self._moved = False
         self._known: dict[int, tuple[weakref.ref[Any], int, int]] = {}
+        self._uncounted = Uncounted(backend.version, backend.contents)
         self._layers: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._layer_count = 0
+        self._running = 0
 
     # -- modules -------------------------------------------------------------------------------------------------
 
     def register(self, module: str, path: str, nodes: tuple[Node, ...]) -> int:
         """Number the nodes of a module; returns the number of the first."""
         base = len(self.nodes)
+        self.adopt_module(module)
         self.nodes.extend(nodes)
         self.visits.extend([0] * len(nodes))
         self.journal.write(frames.Module("module", module, path, base, [tuple(n) for n in nodes]))
@@ -92,7 +104,7 @@ class Recorder(Naming):
         return self.backend.encode(value)
 
     def _reference(self, value: Any) -> Encoded:
-        version = self.backend.version(value)
+        version = self._uncounted.version(value)
         known = self._known.get(id(value))
         if known is None or known[0]() is not value:
             serial = self._next()
@@ -114,7 +126,7 @@ class Recorder(Naming):
         """Serials and versions of the tensors in a result, in the order in which ``encode`` meets them."""
         pairs: list[tuple[int, int]] = []
         for tensor in self.inner(out):
-            version = self.backend.version(tensor)
+            version = self._uncounted.version(tensor)
             known = self._known.get(id(tensor))
             if known is None or known[0]() is not tensor:
                 serial = self._next()
@@ -151,8 +163,13 @@ class Recorder(Naming):
     # -- recording -----------------------------------------------------------------------------------------------
 
     def invoke(self, call: Call) -> Any:
-        """Make a call that concerns the framework and record it; what it raises is recorded and raised on."""
-        self._look_at(call)
+        """Make a call that concerns the framework and record it; what it raises is recorded and raised on.
+
+        A method of the program's that runs since the recorder looks at one of its objects is no part of the program.
+        """
+        if get_ident() in self._looking:
+            return call.func(*call.args, **call.kwargs)
+        self._unseen(self._look_at, call)
         journal = self.journal
         journal.enter(call.node)
         if self.kernel_log >= 0:
@@ -160,15 +177,32 @@ class Recorder(Naming):
         try:
             if call.traits.framed:
                 call.func = as_caller(call.func)
-            out = call.func(*call.args, **call.kwargs) if self.caller is None else self.caller(call)
+            self._running += 1
+            try:
+                out = call.func(*call.args, **call.kwargs) if self.caller is None else self.caller(call)
+            finally:
+                self._running -= 1
             if self.gradients:
                 self._watch(call, out)
         except Exception as error:  # noqa: BLE001 - the worker's edge: whatever the program's call raises is a result
             self._mark(0, 0, "")
-            return self.raised(call, error)
+            return self._unseen(self.raised, call, error)
         journal.enter(0)
         if self.kernel_log >= 0:
             self._mark(0, 0, "")
+        return self._unseen(self._look_after, call, out)
+
+    def _unseen(self, look: Callable[..., Any], *args: Any) -> Any:
+        """Look at the program's objects; what that runs of the program is not recorded."""
+        thread = get_ident()
+        self._looking.add(thread)
+        try:
+            return look(*args)
+        finally:
+            self._looking.discard(thread)
+
+    def _look_after(self, call: Call, out: Any) -> Any:
+        """Find out what a call did that returned, and record it; what the program gets."""
         if call.making:
             return self._made(call)
         flags = self._flags(call, out)
@@ -218,7 +252,7 @@ class Recorder(Naming):
     def _state_behind(self, layer: Any) -> list[Any] | None:
         """Where the tensors of a layer are and how often they were written; None for what is no layer."""
         backend = self.backend
-        if not isinstance(layer, backend.module) or not hasattr(layer, "_parameters"):
+        if not isinstance(layer, backend.module) or "_parameters" not in vars(layer):
             return None  # without that, it is called to make the layer
         return [(id(t), backend.extent(t), backend.version(t)) for t in backend.held(layer)]
 
@@ -257,6 +291,8 @@ class Recorder(Naming):
         flags, func, backend = Flags(), call.func, self.backend
         if call.traits.uninitialised or (call.traits.may_allocate and _is_of_extents(call.args)):
             flags.uninitialised = True
+        if self._running:
+            flags.inner = True
         if call.traits.writes_unseen:
             flags.writes_unseen = True
         if backend.proxy and backend.proxied(call.api, func):
@@ -309,7 +345,7 @@ class Recorder(Naming):
 
     def _note_state(self, call: Call, layer: Any) -> None:
         """Write a layer's state if something that was not recorded (an optimizer's step) changed it."""
-        known, version = self._known, self.backend.version
+        known, version = self._known, self._uncounted.version
         for tensor in self.backend.held(layer):
             seen = known.get(id(tensor))
             if seen is None or seen[2] != version(tensor) or seen[0]() is not tensor:
@@ -351,6 +387,7 @@ class Recorder(Naming):
             self._moved = False
             layer = flags.made_layer or flags.changed_layer
             serials = self.adopt(list(self.backend.held(out)) if layer else out)
+            self._watch_unseen(call, flags, out)
         if self._moved:
             flags.moved = True
         letters = flags.letters()
@@ -361,12 +398,22 @@ class Recorder(Naming):
         )
         return out
 
+    def _watch_unseen(self, call: Call, flags: Flags, out: Any) -> None:
+        """Watch what is written uncounted from now on: running statistics, and memory that an array shares."""
+        if flags.made_layer:
+            self._uncounted.watch(t for t in self.backend.held(out) if not self.backend.differentiable(t))
+        elif flags.shares_memory:
+            if isinstance(out, np.ndarray):
+                self._uncounted.watch(call.operands)
+            elif any(isinstance(value, np.ndarray) for value in call.given):
+                self._uncounted.watch(self.inner(out))
+
     def _settle(self, call: Call, changed: list[tuple[int, Encoded]]) -> None:
         """Write what the arguments that were written hold now, as values of later versions."""
         for index, encoded in changed:
             operand = call.operands[index]
             known = self._known.get(id(operand))
-            if known is not None and known[2] == self.backend.version(operand):
+            if known is not None and known[2] == self._uncounted.version(operand):
                 del self._known[id(operand)]  # a write that was not counted: what it holds now is another value
             (serial, version), *_ = self.adopt([operand])
             self.journal.write(frames.Value("value", serial, version, encoded))
@@ -387,6 +434,10 @@ class Recorder(Naming):
         """Facts about what a call raised."""
         facts = failure_of(error, call.func, call.args, call.kwargs)
         return {**facts, "proxied": self.backend.proxied(call.api, call.func)}
+
+    def answers_absence(self, number: int) -> bool:
+        """Whether the next call at a place, of a name that is not there, has a result all the same."""
+        return False
 
     def absent(self, number: int, base: Any, attribute: str, error: Exception, args: Any) -> Any:
         """Record a name that is not there, and raise on; ``args`` is None where it was read and not called."""
@@ -457,15 +508,40 @@ class Recorder(Naming):
         kind = type(container)
         return kind.__call__ is self.backend.module.__call__ and kind.forward in self.backend.containers
 
+    def stored(self, number: int, base: Any, name: str, value: Any) -> None:
+        """Watch for reads of what was stored in a layer, if a name of its base class hides it."""
+        backend, kind = self.backend, type(base)
+        if not isinstance(base, backend.module) or not hides(backend, kind, name) or getattr(base, name) is value:
+            return
+        visit, own = self.visits[number], inspect.getattr_static(kind, name)
+        flags = Flags()
+        flags.hidden = True
+        healed = self.bares(number)
+
+        def asked(found: Any) -> None:
+            encoded = backend.encode(found)
+            self.journal.write(Called("call", number, visit, name, SET, [], encoded, [], [], flags.letters(), healed))
+
+        entry = functools.partial(backend.entry_of, name=name)
+        setattr(kind, name, Hidden(own, entry, frozenset(backend.tops), asked, bool(healed)))
+
+    def bares(self, number: int) -> frames.Healed:
+        """Whether what is hidden is found all the same from now on."""
+        return ""
+
     def observed(self, number: int, api: str, value: Any, base: Any = None) -> Any:
         """Record an attribute that was read, and of which tensor if that one is known."""
         self._moved = False
         serials = self.adopt(value) if self.inputs else []
+        if serials and api.endswith(".data") and isinstance(base, self.backend.tensor):
+            self._uncounted.watch((base, *self.inner(value)))
         known = self._known.get(id(base))
-        inputs = [(REFERENCE, *known[1:])] if known is not None and known[0]() is base else []
+        inputs = [self._reference(base)] if known is not None and known[0]() is base else []
         flags = Flags()
         if self._moved:
             flags.moved = True
+        if self._running:
+            flags.inner = True
         encoded, visit = self.backend.encode(value), self.visits[number]
         self.journal.write(Called("call", number, visit, "", api, inputs, encoded, serials, [], flags.letters(), ""))
         return value
@@ -477,3 +553,5 @@ def _is_of_extents(args: tuple[Any, ...]) -> bool:
 
 
 __all__ = ["CONTAINER", "FRAMEWORK", "OTHER", "USER", "Failure", "Recorder"]
+
+hide(sys.modules[__name__])

@@ -88,11 +88,12 @@ def handed(node: ast.Call, name: str) -> ast.expr | None:
     return func if isinstance(func, (ast.Name, ast.Attribute)) else None
 
 
-def still(node: ast.expr) -> bool:
-    """Whether evaluating an expression can neither do nor notice anything; unpacking one runs its iterator."""
-    if isinstance(node, (ast.Tuple, ast.List)):
-        return all(still(e) for e in node.elts)
-    return isinstance(node, (ast.Name, ast.Constant, ast.Lambda))
+def at_name(call: ast.Call, attribute: ast.Attribute) -> ast.Call:
+    """Put a call where Python places what it does with an attribute: on the line of its name."""
+    if attribute.end_lineno is not None and attribute.end_lineno != attribute.lineno:
+        call.lineno = attribute.end_lineno
+        call.col_offset = (attribute.end_col_offset or 0) - len(attribute.attr)
+    return call
 
 
 def chain(node: ast.expr) -> tuple[ast.Name, tuple[str, ...]] | None:

@@ -216,8 +216,6 @@ def _prepare(job: Job, framework: Framework, instrumenter: Instrumenter) -> None
     sys.argv = [job["path"] or job["spec"]]
     if job["observe"]:
         instrumenter.install()
-        # Each call of the program's goes through one of ours or two: what fits without them must fit with them.
-        sys.setrecursionlimit(3 * sys.getrecursionlimit())
     if job["unbuilt"]:
         import_unbuilt(frozenset(job["unbuilt"]))
     random.seed(job["seed"])
@@ -252,8 +250,6 @@ def _script(running: Running) -> Any:
         "__file__": path,
         "__loader__": SourceFileLoader("__main__", path),
     })  # fmt: skip
-    if job["observe"]:
-        instrumenter.prepare(module)
     running.admit(module)
     sys.modules["__main__"] = module
     exec(code, module.__dict__)
@@ -292,7 +288,7 @@ def _run_model(model: Any, args: tuple[Any, ...], running: Running) -> Any:
     if not running.job["observe"]:
         return model(*args)
     base = recorder.register("__probe__", spec, (Node(1, 0, 1, 0, places.CALL, "", (), spec),))
-    return forms.make(recorder)[CALL](base, model, *args)
+    return forms.make(recorder)[CALL](base, model)(*args)
 
 
 def _imports(running: Running) -> Any:

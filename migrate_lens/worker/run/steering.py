@@ -21,6 +21,7 @@ from migrate_lens.protocol.journal import Journal
 from migrate_lens.protocol.selector import Counter, parse
 from migrate_lens.worker.backends.framework import Backend, Framework
 from migrate_lens.worker.observe.call import Call
+from migrate_lens.worker.observe.frames import hide
 from migrate_lens.worker.observe.nodes import Node
 from migrate_lens.worker.observe.recorder import Recorder
 from migrate_lens.worker.run.rebuild import build
@@ -196,3 +197,6 @@ class Steered(Recorder):
             self._where.pop()
             if self._all and outermost:
                 self._tally.update(Tally(self._zoom.counted()) - Tally(before))
+
+
+hide(sys.modules[__name__])

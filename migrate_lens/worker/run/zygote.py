@@ -18,6 +18,7 @@ import select
 import signal
 import sys
 import time
+import types
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from migrate_lens.worker import backends
@@ -54,7 +55,7 @@ def main(argv: list[str]) -> int:
         message = str(error.args[0]) if error.args else ""
         _say(out, {"error": said, "message": message, "kind": _kind(error)})
         return 0
-    _own_builtins()
+    _bind()
     gc.freeze()  # what is imported outlives each job: no job's collector need look at it, and copy its pages by that
     _say(out, about)
     for line in _lines(commands):
@@ -62,12 +63,30 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _own_builtins() -> None:
-    """Give each module of ours the builtins as they are now: a program may put others in their place."""
+def _bind() -> None:
+    """Give each module of ours the builtins, the standard library and numpy as they are now.
+
+    A program may put others in their place. ``sys`` is not only read but written.
+    """
     known = {name: value for name, value in vars(builtins).items() if not name.startswith("_")}
+    copies: dict[str, types.ModuleType] = {}
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == __name__.partition(".")[0]:
-            module.__dict__.update({key: value for key, value in known.items() if key not in module.__dict__})
+            space = module.__dict__
+            used = {key: value for key, value in space.items() if type(value) is types.ModuleType}
+            space.update({key: _as_it_is(value, copies) for key, value in used.items()})
+            space.update({key: value for key, value in known.items() if key not in space})
+
+
+def _as_it_is(module: types.ModuleType, copies: dict[str, types.ModuleType]) -> types.ModuleType:
+    """A module that is read alone with all that it has now; any other as it is."""
+    name = module.__name__
+    if name in ("sys", "builtins") or not (name == "numpy" or name.partition(".")[0] in sys.stdlib_module_names):
+        return module
+    if name not in copies:
+        copies[name] = types.ModuleType(name)
+        copies[name].__dict__.update(module.__dict__)
+    return copies[name]
 
 
 def _kind(error: Exception) -> str:

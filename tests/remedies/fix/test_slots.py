@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import builtins
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import sample_reports as samples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +19,7 @@ from migrate_lens.remedies.fix.patches import Comment, diff, patched
 from migrate_lens.remedies.fix.slots import Edit, Form, Site, apply, edit, fill, site_of
 from migrate_lens.remedies.fix.strategies import Candidate, Kind
 from migrate_lens.remedies.fix.trials import Replacement
+from migrate_lens.remedies.fix.workarounds import Workarounds
 from migrate_lens.rulebook import recipes
 
 _COMMENT = Comment("me", "torch.add", "it raises", "the operator takes numbers", "put it back")
@@ -98,6 +101,46 @@ def test_git_takes_the_patch(source: bytes, tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     subprocess.run(["git", "apply", "-"], input=text.encode("utf-8", "surrogateescape"), cwd=tmp_path, check=True)
     assert file.read_bytes() == changed
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_comments_inside_a_replaced_call_are_kept_above_it(newline: str, tmp_path: Path) -> None:
+    lines = [
+        "def f(x):",
+        "    return torch.add(",
+        "        x,  # rows",
+        "        # one '#' more",
+        "        1,",
+        "    )",
+        "",
+    ]
+    source = newline.join(lines).encode()
+    text = patched(source, [([_replacement(tmp_path / "m.py", source)], _COMMENT)]).decode()
+    assert text.endswith(newline.join(["    # rows", "    # one '#' more", "    return (x + 1)", ""]))
+    ast.parse(text)
+
+
+def test_neighbouring_patches_come_out_again_to_the_last_byte(tmp_path: Path) -> None:
+    """Each upon the one before it: one by one, the last first, and all in one."""
+    file = tmp_path / "m.py"
+    source = b"import torch\r\ndef f(x):\r\n    a = torch.add(x, 1)\r\n    b = torch.add(x, 2)\r\n    return a + b"
+    file.write_bytes(source)
+    calls = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Call)]
+    workarounds = Workarounds(tmp_path, "me")
+    gaps = [replace(samples.GAPS.gaps[0], id=f"gap{number}") for number in range(len(calls))]
+    for gap, call in zip(gaps, calls, strict=True):
+        site = site_of(_event("torch.add"), call)
+        assert site is not None
+        made = edit(source, site, "({0} + {1})")
+        workarounds.made[gap.id] = (Replacement(file, made, Candidate(Kind.OPERATOR, "({0} + {1})", "why"), 1),)
+    old, new = workarounds.changed(gaps)
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    series = list(workarounds.series(gaps).values())
+    for patches in ([diff(old, new)], series[::-1]):
+        file.write_bytes(new["m.py"])
+        for patch in patches:
+            subprocess.run(["git", "apply", "-R", "-"], input=patch.encode(), cwd=tmp_path, check=True)
+        assert file.read_bytes() == source
 
 
 def test_the_comment_is_complete_and_stands_above_at_the_same_depth(tmp_path: Path) -> None:

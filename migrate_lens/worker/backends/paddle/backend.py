@@ -148,6 +148,10 @@ class PaddleBackend(TargetBackend):
     def child_of(self, layer: Any, name: str) -> Any:
         return layer._sub_layers.get(name)
 
+    def entry_of(self, layer: Any, name: str) -> Any:
+        held = (layer._sub_layers, layer._parameters, layer._buffers)
+        return next((some[name] for some in held if some.get(name) is not None), None)
+
     def add_child(self, layer: Any, name: str, child: Any) -> None:
         layer.add_sublayer(name, child)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -135,7 +136,7 @@ class TorchBackend(Backend):
             return []
         if not layer._modules:
             return _held_itself(layer)
-        return [tensor for inner in layer.modules() for tensor in _held_itself(inner)]
+        return [tensor for inner in _layers_in(layer, set()) for tensor in _held_itself(inner)]
 
     def extent(self, value: Any) -> tuple[int, int] | None:
         if value.layout is not torch.strided or value.device.type == "meta":
@@ -153,6 +154,17 @@ class TorchBackend(Backend):
 
     def differentiable(self, value: Any) -> bool:
         return bool(value.requires_grad)
+
+
+def _layers_in(layer: Any, seen: set[int]) -> Iterator[Any]:
+    """A layer and those in it, each once, in the order of ``modules``; no method of the program's is called."""
+    if id(layer) in seen:
+        return
+    seen.add(id(layer))
+    yield layer
+    for child in layer._modules.values():
+        if child is not None:
+            yield from _layers_in(child, seen)
 
 
 def _held_itself(layer: Any) -> list[Any]:
