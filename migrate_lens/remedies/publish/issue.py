@@ -189,7 +189,7 @@ _BUILD = re.compile(
     r"|(?:running|creating|copying|Copying|writing|reading|adding|removing|building|installing|Installed"
     r"|Processing|zip_safe|byte-compiling|Adding|Extracting|Finished|Using|Emitting|Allowing"
     r"|Compiling objects|\[\d+/\d+\]|ninja:) ?.*"
-    r"|\s*self\.initialize_options\(\)|No CUDA runtime|W\d{4} "
+    r"|warning: \w+: byte-compiling is disabled|\s*self\.initialize_options\(\)|No CUDA runtime|W\d{4} "
 )
 # What a build says once a unit did not compile.
 _FOLLOWS = re.compile(r"\S*ld: cannot find \S+\.o: |collect2: error: ld returned|error: Command |error: command ")

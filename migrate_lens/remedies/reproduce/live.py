@@ -35,6 +35,47 @@ def live(text: str, wanted: frozenset[str], own: frozenset[str] = frozenset()) -
     return ast.unparse(ast.Module(body, [])) + "\n" if body else ""
 
 
+def sliced(text: str, own: frozenset[str]) -> str:
+    """A program with what its result and its assertions are made of, as far as names say so.
+
+    Args:
+        text: the program.
+        own: packages whose import does something.
+    """
+    kept: list[ast.stmt] = []
+    used = set(_TOLD_APART)
+    body = ast.parse(text).body
+    modules = {name for statement in body for name in _imported(statement)}
+    for statement in reversed(body):
+        if isinstance(statement, ast.Assert) or _imports(statement, own) or _makes(statement, modules) & used:
+            kept.append(statement)
+            used |= {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    return ast.unparse(ast.Module(kept[::-1], [])) + "\n"
+
+
+def _makes(statement: ast.stmt, modules: set[str]) -> set[str]:
+    """Names that a statement binds, or whose value it may change: that of which a method is called, or an item set."""
+    made = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    made |= {node.name for node in ast.walk(statement) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    whole = statement.value if isinstance(statement, ast.Expr) else None
+    touched = [whole.func] if isinstance(whole, ast.Call) else []
+    touched += [target for node in ast.walk(statement) if isinstance(node, ast.Assign) for target in node.targets]
+    changed = {root.id for root in map(_root, touched) if isinstance(root, ast.Name)}
+    return made | (changed - modules) | _imported(statement)
+
+
+def _imported(statement: ast.stmt) -> set[str]:
+    if not isinstance(statement, ast.Import | ast.ImportFrom):
+        return set()
+    return {one.asname or one.name.partition(".")[0] for one in statement.names}
+
+
+def _root(node: ast.expr) -> ast.expr:
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node
+
+
 def _prints(statement: ast.stmt) -> bool:
     call = statement.value if isinstance(statement, ast.Expr) else None
     return isinstance(statement, ast.Pass) or (

@@ -16,7 +16,7 @@ from migrate_lens.cpp.comments import in_strings
 from migrate_lens.cpp.declarations import Declaration, Declarations, closure
 from migrate_lens.remedies import templates
 from migrate_lens.remedies.publish.sources import without_comments
-from migrate_lens.remedies.reproduce.live import imported, live, words
+from migrate_lens.remedies.reproduce.live import imported, live, sliced, words
 from migrate_lens.remedies.reproduce.reduce import fewer_statements
 
 MAIN, SETUP = "mre.py", "setup.py"
@@ -109,7 +109,8 @@ def library_projects(root: Path, probe: Path | None, needle: str, check: str) ->
     program = f"import {_package(sources)}\n" if probe is None else without_comments(MAIN, _read(probe))
     whole = Project(sources, program + (check and f"{check}\n"), needle)
     narrow = narrowed(whole)
-    for project in (with_own_setup(narrow), narrow, whole):
+    least = narrowed(replace(whole, program=sliced(whole.program, own_packages(sources))))
+    for project in (with_own_setup(least), with_own_setup(narrow), narrow, whole):
         if project is not None and project.length <= SMALL:
             yield project
 
@@ -145,9 +146,14 @@ def _package(sources: Mapping[str, str]) -> str:
     return next((name.partition("/")[0] for name in sources if name.endswith("/__init__.py")), "mre")
 
 
+def own_packages(sources: Mapping[str, str]) -> frozenset[str]:
+    """The packages and modules of a library."""
+    return frozenset(name.partition("/")[0].removesuffix(".py") for name in sources if name.endswith(".py"))
+
+
 def narrowed(project: Project) -> Project:
     """A project without what its program does not reach: modules, their parts, files and declarations."""
-    own = frozenset(name.partition("/")[0].removesuffix(".py") for name in project.sources if name.endswith(".py"))
+    own = own_packages(project.sources)
     program = live(project.program, frozenset(), own)
     modules = {name for name in imported(program, project.sources) if name != SETUP}
     said = {name: words(project.sources[name]) for name in modules}

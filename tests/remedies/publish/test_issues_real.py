@@ -146,7 +146,7 @@ def test_a_native_library_is_not_posted(tmp_path: Path, monkeypatch: pytest.Monk
     assert cli.main(["issue", "--emit", "--all"]) == 0
     (folder,) = (tmp_path / "issues").iterdir()
     sources = {file.relative_to(folder).as_posix(): file.read_text() for file in folder.rglob("*") if file.is_file()}
-    private = (_TOKEN, "uartz", "hunter2", "<script>", "jane", "other", "unused", "// ", "/*")
+    private = (_TOKEN, "uartz", "hunter2", "<script>", "jane", "Tensor other", "ops.other", "unused", "// ", "/*")
     written = {name: text.replace('"out/*.egg"', "") for name, text in sources.items() if not name.endswith(".log")}
     assert [(name, word) for name, text in written.items() for word in private if word in text] == []
     assert "x.device().index()" in sources["csrc/ops.cc"]
@@ -162,6 +162,6 @@ def test_a_set_up_that_fails_needs_nothing_to_build(tmp_path: Path, monkeypatch:
     assert cli.main(["diagnose", "lib"]) == cli.GAPS
     assert cli.main(["issue", "--emit", "--all"]) == 0
     (folder,) = (tmp_path / "issues").iterdir()
-    assert (folder / "csrc" / "ops.cc").read_text() == "#include <Python.h>\n"
+    assert (folder / "csrc" / "ops.cc").read_text().strip() in ("", "#include <Python.h>")
     assert "CppExtension('mylib._C'" in (folder / "setup.py").read_text()
     assert not (folder / "mylib").exists()

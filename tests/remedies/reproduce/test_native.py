@@ -145,8 +145,9 @@ def test_a_library_is_cut_to_what_its_program_reaches(tmp_path: Path) -> None:
 
 
 def test_a_library_that_stays_large_is_not_its_own_reproduction(tmp_path: Path) -> None:
-    calls = "\n".join(f"x{n} = lib.ops.run(torch.ones(2))" for n in range(SMALL + 1))
-    probe = _library(tmp_path, **{"smoke.py": f"import torch\nimport lib\n{calls}\nresult = 1\n"})
+    calls = "\n".join(f"x{n} = lib.ops.run(torch.ones(2))" for n in range(SMALL))
+    looked_at = ", ".join(f"x{n}" for n in range(SMALL))
+    probe = _library(tmp_path, **{"smoke.py": f"import torch\nimport lib\n{calls}\nresult = [{looked_at}]\n"})
     assert list(library_projects(tmp_path, probe, "x", "")) == []
 
 
