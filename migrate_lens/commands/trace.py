@@ -72,7 +72,7 @@ def trace(asked: TraceRequest, output: Path | None, progress: Progress, *, valid
     like = opened(asked.like) if asked.like else None
     _check_together(asked, validate)
     if output is not None:
-        _check_output(output)
+        _check_output(output, library.root)
     with workers(asked, (asked.runtime,)) as bench:
         tracer = Tracer(bench, asked.runtime, _scope(asked, library, like), asked.timeout, backward=asked.backward)
         progress(f"{probe.spec} under {asked.runtime}")
@@ -113,9 +113,9 @@ def _check_together(asked: TraceRequest, validate: bool) -> None:
         raise UsageError("--validate tries a program as it is", "leave out --like, --stop-at and --substitute")
 
 
-def _check_output(output: Path) -> None:
+def _check_output(output: Path, library: Path) -> None:
     """See that a trace can be put there, and that nothing else is lost by it."""
-    state.check_output(output)
+    state.check_output(output, [library])
     if output.is_file() and output.stat().st_size and not is_trace(output):
         raise UsageError(f"{output} is no trace, and is not overwritten", "name another file")
 
