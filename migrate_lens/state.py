@@ -1,4 +1,8 @@
-"""Our own files: a folder for the results of the last diagnosis and text to put there, in; files written whole, out."""
+"""Our own files: a folder for the results of the last diagnosis and text to put there, in; files written whole, out.
+
+A state folder carries our mark, and nothing is written into a folder that has other things in it and no mark. A file of
+a library is overwritten only where it is a report or a trace of ours.
+"""
 
 from __future__ import annotations
 
@@ -6,88 +10,78 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from migrate_lens.model.errors import LensError, StateError, UsageError
+from migrate_lens import interrupts
+from migrate_lens.model.errors import StateError, UsageError
 
-# What a folder of ours is known by; it also hides the folder from git.
 IGNORE = ".gitignore"
-_MARK = "# Made by migrate-lens: what is here is written anew by each diagnosis.\n*\n"
+MARK, _MARKED = ".migrate-lens-state", "migrate-lens state 1\n"
 REPORT, TRACES, INDEX = "report.json", "traces", "index.json"  # what a diagnosis leaves in the state folder
-_DAY = 86400.0
+_HEAD = 4096
+_REPORTS = re.compile(rb'\A(?:.{4}MLTRACE1|# migrate-lens(?:: |\b)|\{.*"name": "migrate-lens")', re.DOTALL)
 
 
 @contextlib.contextmanager
 def opened(folder: Path) -> Iterator[Path]:
     """Make the state folder, and prove that it can be written, before any long work starts.
 
-    A folder that was made or marked here is left as it was found when the work ends in one of our errors and put
-    nothing into it.
+    A folder made here is taken away again when the work ends in one of our errors and left nothing in it.
 
     Raises:
-        StateError: the folder cannot be made or written, or holds what is not ours.
+        StateError: the folder cannot be made or written, or somebody else's things are in it.
     """
-    fresh = not folder.exists()
-    unmarked = fresh or _is_empty(folder)
-    if not unmarked and not _is_ours(folder):
-        raise StateError(
-            f"{folder} is no folder of migrate-lens's, and is not empty", "name a new or an empty one: --state DIR"
-        )
+    made = not os.path.lexists(folder)
+    fresh = _prepare(folder, made)
     try:
-        _prepare(folder, fresh, unmarked)
         yield folder
-    except (LensError, OSError, KeyboardInterrupt):
-        if unmarked:
-            _remove(folder, fresh)
-        raise
-
-
-def _is_empty(folder: Path) -> bool:
-    """Whether a folder has nothing in it; what is no folder, or cannot be read, is told when it is written."""
-    try:
-        return not any(folder.iterdir())
-    except OSError:
-        return False
-
-
-def _is_ours(folder: Path) -> bool:
-    """Whether a folder carries our mark, or the report of a version that left none; what is no folder is told later."""
-    if not folder.is_dir():
-        return True
-    try:
-        if (folder / IGNORE).is_file() and (folder / IGNORE).read_text(errors="replace") == _MARK:
-            return True
-        return (folder / REPORT).is_file() and _by_us(folder / REPORT)
-    except OSError:
-        return False
-
-
-def _by_us(report: Path) -> bool:
-    """Whether a report says that this tool wrote it."""
-    try:
-        document = json.loads(report.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
-        return False
-    tool = document.get("tool") if isinstance(document, dict) else None
-    return isinstance(tool, dict) and tool.get("name") == "migrate-lens"
-
-
-def _prepare(folder: Path, fresh: bool, unmarked: bool) -> None:
-    """Make and mark the folder, where it is not."""
-    try:
+    except BaseException:
         if fresh:
+            _remove(folder, made)
+        raise
+    finally:
+        shutil.rmtree(waiting(folder / TRACES), ignore_errors=True)
+
+
+def _prepare(folder: Path, made: bool) -> bool:
+    """Make the folder ours; whether it was not before. Only such a folder is hidden from git."""
+    fresh = False
+    try:
+        if made:
             folder.mkdir()
-        if unmarked:
-            write(folder / IGNORE, _MARK)
+        fresh = _is_free(folder)
+        if fresh:
+            (folder / MARK).write_text(_MARKED, encoding="utf-8")
+            write(folder / IGNORE, "*\n")
         _touch(folder)
     except OSError as error:
+        if made or fresh:
+            _remove(folder, made)
         raise StateError(
             f"cannot write the state folder {folder}: {error.strerror}", "name another: --state DIR"
         ) from error
+    return fresh
+
+
+def _is_free(folder: Path) -> bool:
+    """Whether there is nothing in the folder.
+
+    Raises:
+        StateError: there is, and it does not carry our mark.
+    """
+    if not any(folder.iterdir()):
+        return True
+    mark = folder / MARK
+    if mark.is_file() and mark.read_bytes()[:_HEAD] == _MARKED.encode():
+        return False
+    raise StateError(
+        f"{folder} is no state folder of migrate-lens, and other things are in it",
+        "name an empty or a new folder: --state DIR",
+    )
 
 
 def _touch(folder: Path) -> None:
@@ -96,12 +90,13 @@ def _touch(folder: Path) -> None:
         pass
 
 
-def _remove(folder: Path, fresh: bool) -> None:
-    """Take our mark away if there is nothing else, and the folder if it was made for it."""
+def _remove(folder: Path, made: bool) -> None:
+    """Take our marks away, and a folder that was made for them, if there is nothing but them in it."""
     with contextlib.suppress(OSError):
-        if [item.name for item in folder.iterdir()] == [IGNORE]:
-            (folder / IGNORE).unlink()
-        if fresh:
+        if {item.name for item in folder.iterdir()} <= {IGNORE, MARK}:
+            (folder / IGNORE).unlink(missing_ok=True)
+            (folder / MARK).unlink(missing_ok=True)
+        if made:
             folder.rmdir()
 
 
@@ -121,18 +116,39 @@ def waiting(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.{os.getpid()}")
 
 
-def replace_folder(folder: Path) -> None:
-    """Put what waits in the place of ``folder``; what is left of a killed run's is taken away."""
-    new = waiting(folder)
-    for stale in folder.parent.glob(f"{folder.name}.*"):
-        if not stale.suffix[1:].isdecimal():
-            continue  # the user's
-        with contextlib.suppress(OSError):
-            if stale != new and time.time() - stale.stat().st_mtime > _DAY:
+def replace(folder: Path, report: str) -> None:
+    """Put new results in the place of the old: the traces that wait, and the report that belongs to them.
+
+    All that can fail comes first, so that a full disk leaves the old results as they were.
+
+    Raises:
+        OSError: they cannot be written.
+    """
+    traces = folder / TRACES
+    new, old = waiting(traces), folder / f"{TRACES}.{os.getpid()}.old"
+    with locked(folder), _whole((folder / REPORT).resolve()) as name, interrupts.later():
+        _write_synced(Path(name), report)
+        for stale in folder.iterdir():
+            if _is_left_behind(stale):
                 shutil.rmtree(stale, ignore_errors=True)
-    if new.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        os.replace(new, folder)
+        if new.exists() and os.path.lexists(traces):
+            os.replace(traces, old)
+        if new.exists():
+            os.replace(new, traces)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _is_left_behind(path: Path) -> bool:
+    """Whether it is what a diagnosis left that was killed."""
+    match = re.fullmatch(rf"{TRACES}\.(\d+)(\.old)?", path.name)
+    return match is not None and not os.path.exists(f"/proc/{match[1]}")
+
+
+def _write_synced(path: Path, text: str) -> None:
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def write(path: Path, text: str) -> None:
@@ -146,7 +162,7 @@ def write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8", errors="backslashreplace")  # /dev/stdout, a pipe: never rename over it
         return
     with _whole(path) as name:
-        Path(name).write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+        _write_synced(Path(name), text)
 
 
 def copy(source: Path, path: Path) -> None:
@@ -202,32 +218,48 @@ def umask() -> int:
     return mask
 
 
-def check_output(path: Path, sources: Sequence[Path] = ()) -> None:
+def check_output(path: Path, libraries: Sequence[Path] = (), option: str = "--output") -> None:
     """See that a report can be put at ``path``, before any long work starts; leaves nothing there.
 
     Args:
-        path: where to.
-        sources: the user's files, or folders of them, of which none may be written over.
+        path: where.
+        libraries: folders and files of which nothing may be overwritten but reports and traces of ours.
+        option: what the user named it with.
 
     Raises:
-        UsageError: its folder is missing or cannot be written, it is a folder itself, or one of the user's files.
+        UsageError: its folder is missing or cannot be written, or it is a folder itself, or a file of a library.
     """
-    if any(_would_lose(path, source) for source in sources):
-        raise UsageError(f"--output {path} is a file of the library, and is not written over", "name another file")
     if path.is_dir():
-        raise UsageError(f"--output {path} is a folder", "name a file in it")
+        raise UsageError(f"{option} {path} is a folder", "name a file in it")
     if not path.parent.is_dir():
-        raise UsageError(f"--output: no such folder: {path.parent}", f"make it first: mkdir -p {path.parent}")
+        raise UsageError(f"{option}: no such folder: {path.parent}", f"make it first: mkdir -p {path.parent}")
     try:
         if path.is_file() or not path.exists():
             _touch(path.resolve().parent)
+        _check_spared(path, libraries, option)
     except OSError as error:
-        raise UsageError(f"--output: cannot write into {path.parent}: {error.strerror}", "name another file") from error
+        raise UsageError(f"{option}: cannot write into {path.parent}: {error.strerror}", "name another file") from error
 
 
-def _would_lose(path: Path, source: Path) -> bool:
-    """Whether a file that is there belongs to a source: is it, or lies in it."""
-    return path.is_file() and path.resolve().is_relative_to(source.resolve())
+def _check_spared(path: Path, libraries: Sequence[Path], option: str) -> None:
+    """See that no file of a library is overwritten."""
+    place = path.resolve()
+    within = any(place.is_relative_to(library.resolve()) for library in libraries)
+    if within and place.is_file() and not is_ours(place):
+        raise UsageError(
+            f"{option} {path} is a file of the library and no report of migrate-lens: it is not overwritten",
+            "name another file",
+        )
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file is a report or a trace that this program wrote.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        return _REPORTS.match(file.read(_HEAD)) is not None
 
 
 def cache_folder() -> Path:

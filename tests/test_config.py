@@ -191,13 +191,24 @@ def test_any_table_is_options_or_an_error_with_a_remedy(
 
 def test_a_fresh_state_folder_is_hidden_from_git(tmp_path: Path) -> None:
     with opened(tmp_path / "s") as folder:
-        assert (folder / ".gitignore").read_text().splitlines()[-1] == "*"
+        assert (folder / ".gitignore").read_text() == "*\n"
 
 
-def test_an_empty_folder_is_left_empty_by_a_command_that_fails(tmp_path: Path) -> None:
+def test_a_folder_with_other_things_in_it_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(StateError, match="other things"), opened(tmp_path):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_an_empty_folder_is_taken_and_given_back_empty(tmp_path: Path) -> None:
     with pytest.raises(UsageError), opened(tmp_path):
         raise UsageError("x")
     assert list(tmp_path.iterdir()) == []
+    with opened(tmp_path):
+        pass
+    with opened(tmp_path) as again:
+        assert (again / ".gitignore").read_text() == "*\n"
 
 
 @pytest.mark.parametrize("error", [UsageError("x"), KeyboardInterrupt()])

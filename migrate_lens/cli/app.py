@@ -1,6 +1,7 @@
 """Command-line arguments, in; a report on stdout, progress on stderr and an exit code, out. Nothing else prints.
 
-Exit codes: 0 no gaps, 1 gaps, 2 usage or tool error, 3 the torch baseline does not run, 130 interrupted.
+Exit codes: 0 no gaps, 1 gaps, 2 usage or tool error, 3 the torch baseline does not run, 128 + signal interrupted:
+130 by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from migrate_lens import __version__
+from migrate_lens import __version__, interrupts
 from migrate_lens.cli import audit as cli_audit
 from migrate_lens.cli import diagnose as cli_diagnose
 from migrate_lens.cli import remedies as cli_remedies
@@ -52,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain("this is a fault of migrate-lens, not of your library", "report it with the lines above")
     if code == INTERRUPTED:
         terminal.say("interrupted")
+        return interrupts.exit_code()
     return code if isinstance(code, int) else NO_GAPS
 
 

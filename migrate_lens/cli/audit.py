@@ -55,6 +55,8 @@ def audit(flags: AuditFlags) -> int:
     if flags.explain:
         terminal.show(auditing.explained(flags.explain))
         return exits.NO_GAPS
+    if flags.output is not None:
+        state.check_output(flags.output, list(map(Path, flags.paths or ())))
     options = auditing.AuditOptions(
         paths=tuple(flags.paths or ()),
         torch_python=flags.torch_python,

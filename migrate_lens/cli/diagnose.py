@@ -75,8 +75,9 @@ def diagnose(flags: DiagnoseFlags) -> int:
     options = config.load(flags.path, given)
     # All that can be wrong with where results go is found before the long work starts.
     with state.opened(options.state) as folder:
-        if flags.output is not None and not flags.output.resolve().is_relative_to(folder.resolve()):
-            state.check_output(flags.output, _sources(options))
+        if flags.output is not None:
+            path = options.path
+            state.check_output(flags.output, [path if path.is_dir() else path.parent])
         report = _diagnosed(options)
         _keep(report, folder)
     if flags.output is None:
@@ -99,13 +100,11 @@ def _diagnosed(options: config.Options) -> Report:
 
 def _keep(report: Report, folder: Path) -> None:
     """The report and the traces that belong to it change together."""
-    with state.locked(folder):
-        state.replace_folder(folder / state.TRACES)
+    try:
+        state.replace(folder, DIAGNOSIS.render(report, "json"))
+    except OSError as error:
         path = folder / state.REPORT
-        try:
-            state.write(path, DIAGNOSIS.render(report, "json"))
-        except OSError as error:
-            raise StateError(f"cannot write {path}: {error.strerror}", "name another folder: --state DIR") from error
+        raise StateError(f"cannot write {path}: {error.strerror}", "name another folder: --state DIR") from error
 
 
 def _show(report: Report, flags: DiagnoseFlags, folder: Path) -> None:

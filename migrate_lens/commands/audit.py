@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from migrate_lens.audit import baseline, report, surface, tree
 from migrate_lens.audit.baseline import Known
 from migrate_lens.audit.surface import Surface
 from migrate_lens.model.audit import AuditGap, AuditReport, Basis, LibraryAudit
-from migrate_lens.model.errors import StateError, UsageError
+from migrate_lens.model.errors import LensError, StateError, UsageError
 from migrate_lens.model.progress import Progress
 from migrate_lens.rulebook.audit import load_rules
 
@@ -67,6 +68,7 @@ def audit(options: AuditOptions, progress: Progress) -> AuditReport:
     """
     if not options.paths:
         raise UsageError("nothing to audit", "migrate-lens audit PATH...")
+    _check_outputs(options)
     progress(f"auditing {', '.join(options.paths)}: reading only, nothing is run")
     both = _surface(options, progress)
     known = baseline.load(options.baseline) if options.baseline else None
@@ -75,6 +77,23 @@ def audit(options: AuditOptions, progress: Progress) -> AuditReport:
     if options.write_baseline:
         _write(options.write_baseline, baseline.text(audited.libraries))
     return audited
+
+
+def _check_outputs(options: AuditOptions) -> None:
+    """See that nothing of what is audited is overwritten: only a baseline by a baseline, a surface by a surface."""
+    kinds = (
+        ("--write-baseline", options.write_baseline, baseline.load),
+        ("--save-surface", options.save_surface, surface.load),
+    )
+    for option, path, load in kinds:
+        if path is None:
+            continue
+        libraries = list(map(Path, options.paths))
+        with contextlib.suppress(LensError):
+            load(path)
+            libraries = []  # it is one of ours
+        if option == "--write-baseline" or path.exists():
+            state.check_output(path, libraries, option)
 
 
 def _surface(options: AuditOptions, progress: Progress) -> Surface:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
@@ -198,7 +199,15 @@ class _Maker:
             return Issued(gap.id, IssueOutcome.KNOWN, "the same key was emitted before", str(folder))
         if gap.decision is Decision.NOTE and not self._request.everything:
             return Issued(gap.id, IssueOutcome.NOTE, why_no_issue(gap))
+        self._check_free(self._request.output / kept.slug(gap.id))
         return None
+
+    def _check_free(self, folder: Path) -> None:
+        """See that nothing but an issue of ours is overwritten."""
+        if not self._request.emit or not os.path.lexists(folder) or (folder / kept.RECORD).is_file():
+            return
+        if not folder.is_dir() or any(folder.iterdir()):
+            raise StateError(f"{folder} is no issue of migrate-lens: it is left as it is", "name another: --output DIR")
 
     def _together(self, gaps: Sequence[Gap], lab: BenchLab) -> Iterator[Issued]:
         """What becomes of gaps that seem to have one cause: each is reproduced, and its own run must show the cause."""

@@ -80,9 +80,9 @@ def trace(asked: TraceRequest, kept: Kept, progress: Progress, *, validate: bool
     like = opened(asked.like) if asked.like else None
     _check_together(asked, validate)
     if kept.trace is not None:
-        _check_output(kept.trace, library)
+        _check_output(kept.trace, library.script or library.root)
     if kept.printed is not None:
-        state.check_output(kept.printed, (library.script,) if library.script else ())
+        state.check_output(kept.printed, [library.script or library.root])
     with workers(asked, (asked.runtime,)) as bench:
         tracer = Tracer(bench, asked.runtime, _scope(asked, library, like), asked.timeout, backward=asked.backward)
         progress(f"{probe.spec} under {asked.runtime}")
@@ -125,9 +125,9 @@ def _check_together(asked: TraceRequest, validate: bool) -> None:
         raise UsageError("--validate tries a program as it is", "leave out --like, --stop-at and --substitute")
 
 
-def _check_output(output: Path, library: Library) -> None:
+def _check_output(output: Path, library: Path) -> None:
     """See that a trace can be put there, and that nothing else is lost by it."""
-    state.check_output(output, (library.script,) if library.script else ())
+    state.check_output(output, [library])
     if output.is_file() and output.stat().st_size and not is_trace(output):
         raise UsageError(f"{output} is no trace, and is not overwritten", "name another file")
 

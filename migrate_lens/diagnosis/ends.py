@@ -36,7 +36,7 @@ def never_ends(trial: Trial, run: Run) -> Finding:
     api = event.api if event else "the interpreter's end"
     if run.fate.timed_out:
         key = Key(Symptom.TIMEOUT, api, "released")
-        actual = f"does not end within {run.fate.seconds:.0f} s"
+        actual = f"does not end {run.fate.bound}"
     else:
         how = run.fate.signal_name or f"exit status {run.fate.code}"
         key = Key(Symptom.CRASH, api, f"released {how}")

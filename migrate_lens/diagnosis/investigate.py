@@ -151,7 +151,7 @@ class _Sides:
         """The nearest observed places for an outcome that no call explains."""
         subject, differs = self.subject, differs or UNEXPLAINED
         if run.fate.timed_out:
-            differs = replace(differs, aspect="timeout", actual=f"does not end within {run.fate.seconds:.0f} s")
+            differs = replace(differs, aspect="timeout", actual=f"does not end {run.fate.bound}")
         return blame(self.base.trace, run.trace, differs, subject.stage, subject.library)
 
     def request(self, runtime: Runtime, healing: Healing | None) -> RunRequest:
@@ -200,13 +200,18 @@ def _stage(run: Run, subject: Subject, differs: Difference | None) -> StageResul
 def _fate(run: Run) -> tuple[Outcome, str]:
     where = f" in {run.in_flight_api}" if run.in_flight_api else ""
     if run.fate.timed_out:
-        return Outcome.TIMED_OUT, f"killed after {run.fate.seconds:.0f} s{where}"
+        return Outcome.TIMED_OUT, f"killed after {run.fate.seconds:.0f} s{where}{_too_much(run)}"
     if run.died:
         how = run.fate.signal_name or f"exit status {run.fate.code} without a word"
         return Outcome.CRASHED, f"{how}{where}"
     if _failed(run):
         return Outcome.FAILED, ending_said(run.trace.ending) + _first_failure(run.trace)
     return Outcome.PASSED, ""
+
+
+def _too_much(run: Run) -> str:
+    """What it had too much of but time."""
+    return f": it did not end {run.fate.bound}" if run.fate.excess else ""
 
 
 def _first_failure(trace: Trace) -> str:
@@ -411,7 +416,7 @@ def _death(sides: _Sides, run: Run) -> Finding:
     api = api_of(sides.base.trace, place)
     if run.fate.timed_out:
         key = Key(Symptom.TIMEOUT, api, "timeout")
-        actual = f"does not return within {run.fate.seconds:.0f} s"
+        actual = f"does not return {run.fate.bound}"
     else:
         how = run.fate.signal_name or f"exit status {run.fate.code}"
         key = Key(Symptom.CRASH, api, how)

@@ -13,7 +13,7 @@ import mmap
 import os
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,9 @@ BACKWARD_PASS = "__backward__"
 _LENGTH = struct.Struct("<I")
 _APART, _SIZE = b"\xff\xff\xff\xff", struct.Struct("<Q")
 _REFERENCE = "&"
+_ROOM, FULL = 12, b"FULL"  # where it is said that there was no room for more
 _FIRST_SIZE = 1 << 20
+_MOST_AHEAD = 1 << 26  # bytes that are reserved at once
 _LARGE = 1 << 15
 _RESIDENT = 1 << 24  # bytes of a trace that stay in memory; what is older is in the file alone
 
@@ -37,19 +39,22 @@ class Journal:
     """Append-only, memory-mapped writer of one trace.
 
     Bytes 0 to 3 of the file hold the number of the node in flight (0: none), so that a crash leaves its name; the
-    eight after them say that it is a trace, and of which form.
+    eight after them say that it is a trace, and of which form; the last four, whether there was no room for more.
+    Room is reserved before it is mapped: a page that the disk has no place for would end the process with a signal.
 
     Args:
         path: the file; made anew.
+        full: called where the disk has no room for more; by default the error is raised. A program must not see it.
 
     Raises:
         OSError: the file cannot be made or grown.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, full: Callable[[], object] | None = None) -> None:
+        self._full = full
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         self._size = _FIRST_SIZE
-        os.ftruncate(self._fd, self._size)
+        os.posix_fallocate(self._fd, 0, self._size)
         self._map = mmap.mmap(self._fd, self._size)
         self._map[4 : 4 + len(MAGIC)] = MAGIC
         self._end = HEADER
@@ -140,9 +145,16 @@ class Journal:
         self._left = end
 
     def _grow(self, needed: int) -> None:
-        self._size = max(needed, self._size * 2)
-        os.ftruncate(self._fd, self._size)
-        self._map.resize(self._size)
+        size = max(needed, min(self._size * 2, self._size + _MOST_AHEAD))
+        try:
+            os.posix_fallocate(self._fd, self._size, size - self._size)
+        except OSError:
+            self._map[_ROOM : _ROOM + len(FULL)] = FULL
+            if self._full is not None:
+                self._full()
+            raise
+        self._size = size
+        self._map.resize(size)
 
 
 def _plain(value: Any) -> Any:
@@ -168,6 +180,12 @@ def is_trace(path: str | Path) -> bool:
     """
     with open(path, "rb") as file:
         return file.read(HEADER)[4 : 4 + len(MAGIC)] == MAGIC
+
+
+def ran_full(path: str | Path) -> bool:
+    """Whether the disk had no room for all of a trace."""
+    with open(path, "rb") as file:
+        return file.read(HEADER)[_ROOM:] == FULL
 
 
 def read(path: str | Path) -> tuple[int, Iterator[tuple[Any, ...]]]:

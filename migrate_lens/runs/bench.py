@@ -6,6 +6,7 @@ over from torch's run (``Healing``) or what a user wants recorded and done (``St
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,17 +16,19 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
+from migrate_lens.model.errors import LibraryError
 from migrate_lens.model.report import Environment, Level, Library, Probe, Runtime
 from migrate_lens.model.trace import Died, Parts, Trace
 from migrate_lens.model.value import Encoded
-from migrate_lens.protocol.journal import Journal
+from migrate_lens.protocol.journal import Journal, ran_full
 from migrate_lens.runs.store import load
-from migrate_lens.runs.worker import Fate, Worker
+from migrate_lens.runs.worker import MOST_OUTPUT, MOST_TRACE, Excess, Fate, Worker
 
 if TYPE_CHECKING:
     from migrate_lens.worker.run.job import Job, Steer
 
 _TAIL = 4000
+_LEAST_ROOM = 1 << 20
 SEED = 0
 # The target gets what torch needed twenty times over, and half a minute: a hang is seen long before the user's limit.
 _FACTOR, _GRACE = 20, 30.0
@@ -240,6 +243,8 @@ class Bench:
 
         Raises:
             RuntimeUnavailable: the worker is gone.
+            LibraryError: torch's run writes without end.
+            OSError: the disk is full.
         """
         stem = self._stem(str(request.runtime))
         job = self._job(request.setting, request.runtime, stem)
@@ -299,7 +304,23 @@ class Bench:
     def _done(self, runtime: Runtime, job: Job) -> Run:
         fate = self._worker(runtime).run(job)
         file = Path(job["trace"])
+        self._check_room(file)
+        if fate.excess is Excess.TRACE or (fate.excess and runtime is Runtime.TORCH):
+            raise LibraryError(
+                f"{job['spec'] or 'the program'} does not end under {runtime} {fate.bound}: it was stopped",
+                "let it do less: fewer steps, or less to print",
+            )
         return Run(runtime, load(file), file, fate, _tail(Path(job["stderr"])))
+
+    def _check_room(self, file: Path) -> None:
+        """See that a run had room for what it wrote: one that had not is no run of the program.
+
+        Raises:
+            OSError: it had not.
+        """
+        disk = os.statvfs(self._folder)
+        if disk.f_bavail * disk.f_frsize < _LEAST_ROOM or (file.exists() and ran_full(file)):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._folder))
 
     def _job(self, setting: Setting, runtime: Runtime, stem: Path) -> Job:
         """A job that runs nothing and asks for no names."""
@@ -342,6 +363,8 @@ class Bench:
             "backward": setting.backward,
             "finish": False,
             "timeout": setting.timeout,
+            "most_output": MOST_OUTPUT,
+            "most_trace": MOST_TRACE,
             "stdout": f"{stem}.out",
             "stderr": f"{stem}.err",
         }

@@ -9,6 +9,7 @@ import signal
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TypedDict
 
@@ -16,6 +17,8 @@ from migrate_lens.model.errors import RuntimeUnavailable
 from migrate_lens.model.report import Environment
 from migrate_lens.shipped import PACKAGE
 
+# Nobody reads more of what a program prints; a trace is read into memory.
+MOST_OUTPUT, MOST_TRACE = 64 << 20, 8 << 30
 _BOOT = PACKAGE / "worker" / "run" / "boot.py"
 _PACKAGE = {"torch": "torch==2.13.0", "paddle": "paddlepaddle==3.3.1"}
 
@@ -35,6 +38,20 @@ class _Message(TypedDict, total=False):
     timed_out: bool
     seconds: float
     rss_kb: int
+    excess: str
+
+
+class Excess(StrEnum):
+    """What a run may have only so much of, beside time."""
+
+    NONE = ""
+    OUTPUT = "output"
+    TRACE = "trace"
+
+    @property
+    def most(self) -> int:
+        """Bytes that a run may have of it."""
+        return MOST_TRACE if self is Excess.TRACE else MOST_OUTPUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +63,21 @@ class Fate:
         timed_out: whether it was killed for taking longer than its limit.
         seconds: wall time.
         rss_kb: its largest resident set, in kB.
+        excess: what it was killed for having too much of, where that is not time.
     """
 
     code: int
     timed_out: bool
     seconds: float
     rss_kb: int
+    excess: Excess = Excess.NONE
+
+    @property
+    def bound(self) -> str:
+        """Within what it did not end, where it was killed for that."""
+        if self.excess is Excess.NONE:
+            return f"within {self.seconds:.0f} s"
+        return f"before there are {self.excess.most >> 20} MiB of its {self.excess}"
 
     @property
     def signal_name(self) -> str:
@@ -145,7 +171,7 @@ class Worker:
             answer = self._read()
         if answer is None:
             raise RuntimeUnavailable(f"the {self.family} worker ended unexpectedly", "run the command again")
-        return Fate(answer["code"], answer["timed_out"], answer["seconds"], answer["rss_kb"])
+        return Fate(answer["code"], answer["timed_out"], answer["seconds"], answer["rss_kb"], Excess(answer["excess"]))
 
     def _read(self) -> _Message | None:
         """The next message, None at the end; what an interpreter prints as it starts is passed over."""

@@ -148,8 +148,6 @@ def test_a_folder_of_ours_and_an_empty_one_are_state_folders(lib: Path, pipeline
     for _ in range(2):
         assert main(["diagnose", str(lib), "--state", "empty"]) == 0
     assert json.loads(Path("empty/report.json").read_text())["tool"]["name"] == "migrate-lens"
-    Path("empty/.gitignore").unlink()
-    assert main(["diagnose", str(lib), "--state", "empty"]) == 0
 
 
 def test_what_a_user_keeps_beside_our_traces_stays(lib: Path, pipeline: Pipeline) -> None:
@@ -165,7 +163,7 @@ def test_what_a_user_keeps_beside_our_traces_stays(lib: Path, pipeline: Pipeline
 def test_no_file_of_the_library_is_written_over(lib: Path, pipeline: Pipeline, command: str, capsys: Capture) -> None:
     before = (lib / "smoke.py").read_text()
     assert main([command, str(lib), "--output", str(lib / "smoke.py")]) == 2
-    assert "not written over" in capsys.readouterr().err
+    assert "it is not overwritten" in capsys.readouterr().err
     assert (lib / "smoke.py").read_text() == before
 
 

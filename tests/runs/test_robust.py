@@ -174,25 +174,32 @@ def tag() -> Iterator[str]:
         os.kill(pid, signal.SIGKILL)
 
 
+ENDS = [(signal.SIGINT, 1), (signal.SIGINT, 3), (signal.SIGTERM, 1), (signal.SIGHUP, 2)]
+
+
+@pytest.mark.parametrize(("number", "times"), ENDS, ids=lambda value: str(value))
 @pytest.mark.parametrize("name", STAGES)
-def test_an_interrupt_leaves_no_process_and_no_file(name: str, tmp_path: Path, tag: str) -> None:
-    where, times, files, target = STAGES[name]
+def test_an_interrupt_leaves_no_process_and_no_file(
+    name: str, number: signal.Signals, times: int, tmp_path: Path, tag: str
+) -> None:
+    where, round_, files, target = STAGES[name]
     library, work, private = tmp_path / "lib", tmp_path / "work", tmp_path / "tmp"
     work.mkdir()
     private.mkdir()
     marker = str(tmp_path / "marker")
     for path, text in files.items():
         (library / path).parent.mkdir(parents=True, exist_ok=True)
-        stay = STAY.format(marker=marker, where=where, time=times) if path.endswith(".py") else ""
+        stay = STAY.format(marker=marker, where=where, time=round_) if path.endswith(".py") else ""
         (library / path).write_text(stay + text)
     env = {**os.environ, "MIGRATE_LENS_TEST": tag, "TMPDIR": str(private)}
     with running(lens("diagnose", library / target), cwd=work, env=env, start_new_session=True, **PIPES) as process:
         assert wait_for(lambda: os.path.exists(marker + ".here") or process.poll() is not None)
         assert process.poll() is None, process.communicate()
         assert len(marked_with(tag)) >= 3
-        os.killpg(process.pid, signal.SIGINT)
+        for _ in range(times):
+            os.killpg(process.pid, number)
         out, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
     assert out == ""
     assert "Traceback" not in err
     assert wait_for(lambda: not marked_with(tag)), marked_with(tag)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from migrate_lens import state
+from migrate_lens import interrupts, state
 from migrate_lens.model.errors import StateError, UsageError
 
 # Python tells a stale cache by time and size, and a changed module has more lines; a build tool goes by the time alone.
@@ -57,7 +57,8 @@ def write_all(root: Path, old: Mapping[str, bytes], new: Mapping[str, bytes]) ->
     try:
         for name, data in new.items():
             waiting.append(_beside((root / name).resolve(), data))
-        _put(waiting)
+        with interrupts.later():
+            _put(waiting)
     except OSError as error:
         remedy = "see that it can be written, and that the disk has room"
         raise StateError(f"cannot write {name}: {error.strerror}; nothing was written", remedy) from error

@@ -63,7 +63,8 @@ class Job(TypedDict):
     file that marked C++ calls write to (see ``native``), each observed call begins a part of it; ``about`` is
     written at the head of the trace; ``steer`` is what a user wants done at chosen calls (see ``Steer``), or None;
     ``environ`` holds variables to set; ``backward`` differentiates the program's result at its end; ``finish`` lets the
-    process end as a program does, so that what is released then is released.
+    process end as a program does, so that what is released then is released; ``most_output`` and ``most_trace`` are
+    bytes after which a job is ended.
     The probe ``replay`` makes the calls of the file at ``path`` (see ``worker.run.replay``), and looks below them with
     ``all`` for zoom.
     The probe ``ask`` runs nothing: it says of each dotted name in ``modules`` what kind of thing it is.
@@ -94,6 +95,8 @@ class Job(TypedDict):
     about: dict[str, Any]
     steer: Steer | None
     environ: dict[str, str]
+    most_output: int
+    most_trace: int
     backward: bool
     finish: bool
     timeout: float
@@ -125,7 +128,8 @@ def run(job: Job, framework: Framework, backend: Backend) -> None:
         framework: the framework of this process.
         backend: its side of the seam.
     """
-    journal = Journal(job["trace"])
+    # Nothing of a full disk may reach the program; what runs the job sees it in the file.
+    journal = Journal(job["trace"], full=lambda: os._exit(1))
     journal.write(frames.About("about", job["about"]))
     # A process that the program forks off shares the file, and its end of it: it must not write there.
     os.register_at_fork(after_in_child=journal.mute, after_in_parent=lambda: journal.write(frames.Forked("forked")))

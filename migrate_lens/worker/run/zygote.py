@@ -107,7 +107,7 @@ def _serve(job: Job, framework: Framework, backend: Backend, commands: int) -> d
     child = os.fork()
     if child == 0:
         _child(job, framework, backend)
-    fate = _wait(child, job["timeout"], commands)
+    fate = _wait(child, job, commands)
     return {**fate, "seconds": time.monotonic() - start}
 
 
@@ -133,15 +133,12 @@ def _child(job: Job, framework: Framework, backend: Backend) -> NoReturn:
     raise SystemExit(0)  # an end like any program's: what it still holds is released
 
 
-def _wait(child: int, timeout: float, commands: int) -> dict[str, Any]:
-    """Wait for a job, its time limit, or the driver's end, whichever comes first."""
+def _wait(child: int, job: Job, commands: int) -> dict[str, Any]:
+    """Wait for a job, one of its limits, or the driver's end, whichever comes first."""
     watch = os.pidfd_open(child)
     try:
-        ready, _, _ = select.select([watch, commands], [], [], timeout)
-        if watch not in ready and commands in ready:
-            ready = []
-        timed_out = not ready
-        if timed_out:
+        excess = _watched(watch, job, commands)
+        if excess is not None:
             _kill_group(child)
         _, status, usage = os.wait4(child, 0)
     finally:
@@ -149,7 +146,33 @@ def _wait(child: int, timeout: float, commands: int) -> dict[str, Any]:
     _kill_group(child)
     _kill_orphans()
     code = os.waitstatus_to_exitcode(status)
-    return {"code": code, "timed_out": timed_out, "rss_kb": usage.ru_maxrss}
+    return {"code": code, "timed_out": excess is not None, "rss_kb": usage.ru_maxrss, "excess": excess or ""}
+
+
+def _watched(watch: int, job: Job, commands: int) -> str | None:
+    """What a job had too much of, ``""`` for time; None where it ended by itself."""
+    end = time.monotonic() + job["timeout"]
+    pause = 0.01
+    while time.monotonic() < end:
+        ready, _, _ = select.select([watch, commands], [], [], min(pause, end - time.monotonic()))
+        if watch in ready:
+            return None
+        if commands in ready:
+            return ""
+        pause = min(pause * 2, 0.1)
+        if _size(job["stdout"]) + _size(job["stderr"]) > job["most_output"]:
+            return "output"
+        if _size(job["trace"]) > job["most_trace"]:
+            return "trace"
+    return ""
+
+
+def _size(path: str) -> int:
+    """Bytes of a file; none where there is none yet."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
 
 
 def _kill_group(leader: int) -> None:
