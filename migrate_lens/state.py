@@ -7,11 +7,13 @@ a library is overwritten only where it is a report or a trace of ours.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -198,17 +200,31 @@ def read(path: Path) -> dict[str, object] | None:
     Raises:
         StateError: it cannot be read, or is none.
     """
-    if not path.exists():
+    if not os.path.lexists(path):
         return None
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(text_of(path))
     except OSError as error:
         raise StateError(f"cannot read {path}: {error.strerror}", "name another folder: --state DIR") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StateError(f"{path} is not JSON: {error}", "run migrate-lens diagnose again") from error
     if not isinstance(document, dict):
         raise StateError(f"{path} is no report", "run migrate-lens diagnose again")
     return document
+
+
+def text_of(path: Path) -> str:
+    """The text of a regular file; anything else, a pipe above all, is not waited for.
+
+    Raises:
+        OSError: it cannot be read, or is no file.
+        UnicodeDecodeError: it is no text.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(handle, encoding="utf-8") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "no regular file", str(path))
+        return file.read()
 
 
 def umask() -> int:

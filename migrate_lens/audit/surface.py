@@ -5,6 +5,7 @@ Each framework is asked once per version and commit, in a process of its own; th
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -294,7 +295,7 @@ def load(file: Path) -> Surface:
         document: Document = json.loads(file.read_bytes())
         if document["schema"] == SCHEMA and {"names", "torch", "paddle", "native"} <= document.keys():
             return Surface(document)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise StateError(
             f"cannot read the surface {file}: {error}", "save one with: audit --save-surface FILE"
         ) from error
@@ -311,7 +312,8 @@ def installed(torch_python: Path, paddle_python: Path, cache: Path, say: Progres
     stem = re.sub(r"[^\w.+-]", "_", "-".join(identity))
     kept = cache / f"surface-{SCHEMA}-{stem}-{tool_stamp()}.json"
     if kept.is_file():
-        return load(kept)
+        with contextlib.suppress(StateError):  # what is damaged is made anew
+            return load(kept)
     say(f"asking torch and Paddle what they have ({', '.join(identity)}): once per version")
     document = ask_both(torch_python, paddle_python)
     write(kept, document)

@@ -20,6 +20,7 @@ from migrate_lens.model.progress import Progress
 from migrate_lens.model.report import Report, Runtime
 from migrate_lens.model.target import TARGET
 from migrate_lens.native import Shelf
+from migrate_lens.protocol.journal import is_trace, seal
 from migrate_lens.runs.bench import Bench
 from migrate_lens.runs.worker import Worker
 from migrate_lens.state import INDEX, TRACES, cache_folder, waiting, write
@@ -95,6 +96,8 @@ def _keep_traces(met: Met, options: Options) -> None:
     kept.mkdir()
     for number, (_, run) in enumerate(met.bases):
         shutil.copyfile(run.file, kept / f"{number}.trace")
+        if is_trace(run.file):
+            seal(kept / f"{number}.trace")
     write(kept / INDEX, json.dumps(_index(met, options), indent=1))
 
 

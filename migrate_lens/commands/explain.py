@@ -76,7 +76,7 @@ def claimed(report: Path) -> dict[str, str]:
     gaps = document.get("gaps")
     if not isinstance(gaps, list):
         return {}
-    return {str(gap.get("id")): str(gap.get("rule")) for gap in gaps}
+    return {str(gap.get("id")): str(gap.get("rule")) for gap in gaps if isinstance(gap, dict)}
 
 
 def chosen(name: str, rules: Iterable[Rule], claims: Mapping[str, str]) -> Rule:

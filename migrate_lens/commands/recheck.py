@@ -8,11 +8,14 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from migrate_lens.model.errors import UsageError
+from migrate_lens import state
+from migrate_lens.model.errors import StateError, UsageError
 from migrate_lens.remedies import kept
 from migrate_lens.remedies.port.checking import Waiting, workarounds
 from migrate_lens.remedies.publish.verify import UNDER_PADDLE, CleanRun, run_files_under_paddle, same_failure
 from migrate_lens.remedies.reproduce.native_reproduce import names
+
+_MAKE_AGAIN = "remove its folder, then: migrate-lens issue --emit"
 
 
 class RecheckOutcome(StrEnum):
@@ -64,7 +67,7 @@ def recheck(path: Path, issues: Path, paddle: Path) -> tuple[Rechecked, ...]:
 def _again(record: Path, waiting: Sequence[Waiting], paddle: Path) -> Rechecked:
     reproduction = kept.reread(record)
     parts = reproduction.files or (reproduction.file,)
-    files = {name: (record.parent / name).read_text(encoding="utf-8") for name in parts}
+    files = {name: _part(record, name) for name in parts}
     run = run_files_under_paddle(files, reproduction.file, paddle, reproduction.switch or UNDER_PADDLE)
     if run.passed:
         delete = tuple(f"{one.path}:{one.line}" for one in waiting if one.api == reproduction.api)
@@ -72,6 +75,23 @@ def _again(record: Path, waiting: Sequence[Waiting], paddle: Path) -> Rechecked:
     same = _fails_as_before(reproduction, run)
     outcome = RecheckOutcome.STILL_FAILS if same else RecheckOutcome.FAILS_OTHERWISE
     return Rechecked(reproduction.id, outcome, run.failure)
+
+
+def _part(record: Path, name: str) -> str:
+    """A file of a reproduction.
+
+    Raises:
+        StateError: it cannot be read, or is no file of it.
+    """
+    path = record.parent / name
+    try:
+        if not path.resolve().is_relative_to(record.parent.resolve()):
+            raise StateError(f"{record} names a file outside of its folder: {name}", _MAKE_AGAIN)
+        return state.text_of(path)
+    except OSError as error:
+        raise StateError(f"cannot read {path}: {error.strerror}", _MAKE_AGAIN) from error
+    except (ValueError, RuntimeError) as error:  # no text, or a link to itself
+        raise StateError(f"cannot read {path}: {error}", _MAKE_AGAIN) from error
 
 
 def _fails_as_before(reproduction: kept.Emitted, run: CleanRun) -> bool:

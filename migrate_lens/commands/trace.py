@@ -15,8 +15,8 @@ from migrate_lens.model.errors import LibraryError, UsageError
 from migrate_lens.model.progress import Progress
 from migrate_lens.model.report import Level, Library, Probe, Runtime
 from migrate_lens.model.trace import Event, Finished, Parts, Trace
-from migrate_lens.model.value import SCALARS, Encoded, tensors
-from migrate_lens.protocol.journal import is_trace
+from migrate_lens.model.value import SCALARS, Encoded, TensorValue, tensors
+from migrate_lens.protocol.journal import is_sound, is_trace, seal
 from migrate_lens.protocol.selector import Counter, parse
 from migrate_lens.runs.bench import Steering
 from migrate_lens.runs.replay import Became, Judged, Remade, Replayer, Verdict, alone, disagrees, replayable
@@ -26,6 +26,7 @@ from migrate_lens.runs.tracer import Tracer
 
 SUFFIX = ".trace"
 ALL = "all"
+_STORED = {"bfloat16": "float32"}
 _REPLAY_BYTES = 1 << 26
 _MAKE = "migrate-lens trace PROGRAM -o FILE makes one"
 _LIST = "migrate-lens trace PROGRAM lists its calls"
@@ -46,10 +47,27 @@ def opened(path: Path) -> Trace:
         raise UsageError(f"cannot read {path}: {error.strerror}", _MAKE) from error
     if not known:
         raise UsageError(f"{path} is no trace of this version", _MAKE)
+    if not is_sound(path):
+        raise UsageError(f"{path} is damaged", _MAKE)
     try:
-        return load(path)
-    except (ValueError, EOFError, TypeError, LookupError) as error:
+        read = load(path)
+        _check_values(read)
+        return read
+    except (ValueError, EOFError, TypeError, LookupError, AttributeError, RecursionError, MemoryError) as error:
         raise UsageError(f"{path} is damaged: {error}", _MAKE) from error
+
+
+def _check_values(read: Trace) -> None:
+    """See that the values of tensors are as many as their shapes say.
+
+    Raises:
+        ValueError, TypeError: they are not.
+    """
+    for event in read.events:
+        for value in tensors((*event.inputs, event.value)):
+            tensor = TensorValue._make(value)
+            if isinstance(tensor.data, bytes):
+                np.frombuffer(tensor.data, _STORED.get(tensor.dtype, tensor.dtype)).reshape(tensor.shape)
 
 
 def is_recording(program: str) -> bool:
@@ -89,6 +107,7 @@ def trace(asked: TraceRequest, kept: Kept, progress: Progress, *, validate: bool
         run = tracer.run(library, probe, asked.steering, asked.like)
         _check_recorded(run.trace, probe)
         if kept.trace is not None:
+            seal(run.file)
             state.copy(run.file, kept.trace)
         if kept.printed is not None:
             state.copy(run.printed, kept.printed)

@@ -11,6 +11,7 @@ import selectors
 import signal
 import subprocess
 import time
+import uuid
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ TAIL = 256 * 1024
 GRACE = 1.0
 LEAST_MEMORY = 4 << 30
 PR_SET_PDEATHSIG = 1
+MARK = "MIGRATE_LENS_COMMAND"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,30 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
     process.wait()  # what is killed ends; how soon depends on how busy the machine is
 
 
+def kill_marked(mark: str) -> None:
+    """Ends what a command left running in sessions of its own: it has the mark of the command in its environment."""
+    said = f"{MARK}={mark}".encode()
+    for _ in range(10):
+        marked = [pid for pid in _all_processes() if said in _environment(pid)]
+        if not marked:
+            break
+        for pid in marked:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _all_processes() -> list[int]:
+    return [int(folder.removeprefix("/proc/")) for folder in glob.iglob("/proc/[0-9]*")]
+
+
+def _environment(pid: int) -> bytes:
+    """The environment that a process was started with; empty for one that has ended, or is somebody else's."""
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""
+
+
 def session(leader: int) -> list[int]:
     """The living processes of a session, its leader apart; none where there is no /proc."""
     members = []
@@ -150,11 +176,12 @@ def run_bounded(
     ``memory`` is how many bytes each of its processes may take, 0 for as many as there are.
     """
     start = time.monotonic()
+    mark = uuid.uuid4().hex
     try:
         process = subprocess.Popen(
             [str(part) for part in argv],
             cwd=cwd,
-            env=dict(env),
+            env={**env, MARK: mark},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -170,6 +197,7 @@ def run_bounded(
     finally:
         _RUNNING.discard(process)
         kill_group(process)
+        kill_marked(mark)
         if process.stdout is not None:
             process.stdout.close()
     return Ran(process.returncode, kept.text(), time.monotonic() - start, timed_out=not in_time)

@@ -134,9 +134,18 @@ def restore(shelf: Shelf, basis: Basis, place: Workplace) -> Ran | None:
     file = shelf.take(f"build-{basis.key}") if basis.key else None
     if file is None:
         return None
-    with file, tarfile.open(fileobj=file, mode="r:") as archive:
-        archive.extraction_filter = lambda member, path: member  # our own archive, whole by its digest
-        archive.extractall(place.root)
+    try:
+        with file, tarfile.open(fileobj=file, mode="r:") as archive:
+            for member in archive:  # all of it is looked at before any of it is written
+                tarfile.data_filter(member, str(place.root))
+            archive.extractall(place.root, filter="data")
+        return _restored(place)
+    except (OSError, tarfile.TarError, ValueError, TypeError, LookupError):
+        return None
+
+
+def _restored(place: Workplace) -> Ran:
+    """What was kept, told of its new place; how the build ended."""
     old = (place.root / WHERE).read_text(encoding="utf-8")
     for folder in (place.calls, place.errors, place.target):
         _move_texts(folder, old, str(place.root))
@@ -175,9 +184,12 @@ def restore_checks(shelf: Shelf, key: str, root: Path) -> tuple[UnitCheck, ...] 
     file = shelf.take(f"units-{key}")
     if file is None:
         return None
-    with file:
-        rows: list[CheckRow] = json.loads(file.read().decode().replace(ROOT, str(root)))
-    return tuple(_check(row) for row in rows)
+    try:
+        with file:
+            rows: list[CheckRow] = json.loads(file.read().decode().replace(ROOT, str(root)))
+        return tuple(_check(row) for row in rows)
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
 
 
 class LocationRow(TypedDict):

@@ -1,8 +1,8 @@
 """Bytes and their key go in; the same bytes, or nothing, come out: a bounded folder of what is kept between diagnoses.
 
-An entry is one file: the digest of the rest on its first line. It is written beside its place and then renamed, so a
-reader sees all of it or nothing, and so does another diagnosis that writes the same entry at that time. What does not
-fit its digest counts as absent. The entry that was used longest ago goes first.
+An entry is one file: the digest of its key and of the rest on its first line. It is written beside its place and then
+renamed, so a reader sees all of it or nothing, and so does another diagnosis that writes the same entry at that
+time. What does not fit its digest counts as absent. The entry that was used longest ago goes first.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Callable
@@ -41,11 +42,12 @@ class Shelf:
             return None
         path = self._path(key)
         try:
-            file = path.open("rb")
+            file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
         except OSError:
             return None
         try:
-            if file.readline(_WIDTH) == _digest_line(file):
+            is_file = stat.S_ISREG(os.fstat(file.fileno()).st_mode) and self._is_private()
+            if is_file and file.readline(_WIDTH) == _digest_line(key, file):
                 file.seek(_WIDTH)
                 with contextlib.suppress(OSError):
                     os.utime(path)
@@ -62,6 +64,7 @@ class Shelf:
         part = ""
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.folder.chmod(0o700)
             handle, part = tempfile.mkstemp(dir=self.folder, suffix=".part")
             with open(handle, "w+b") as file:
                 file.write(b" " * _WIDTH)
@@ -69,7 +72,7 @@ class Shelf:
                 if file.tell() > min(LARGEST, self.limit):
                     return f"it is larger than {min(LARGEST, self.limit) >> 20} MiB"
                 file.seek(_WIDTH)
-                line = _digest_line(file)
+                line = _digest_line(key, file)
                 file.seek(0)
                 file.write(line)
             os.replace(part, self._path(key))
@@ -102,13 +105,18 @@ class Shelf:
                 path.unlink()
             total -= size
 
+    def _is_private(self) -> bool:
+        """Whether nobody else can have put something here."""
+        about = self.folder.stat()
+        return about.st_uid == os.getuid() and not about.st_mode & 0o022
+
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}{SUFFIX}"
 
 
-def _digest_line(file: BinaryIO) -> bytes:
-    """The first line of an entry whose rest starts where the file stands."""
-    digest = hashlib.blake2b(digest_size=32)
+def _digest_line(key: str, file: BinaryIO) -> bytes:
+    """The first line of an entry whose rest starts where the file stands; an entry under another key has another."""
+    digest = hashlib.blake2b(key.encode() + b"\n", digest_size=32)
     while piece := file.read(1 << 20):
         digest.update(piece)
     return digest.hexdigest().encode() + b"\n"

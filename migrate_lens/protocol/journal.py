@@ -8,9 +8,11 @@ of length, the bytes. A later frame says ``("&", offset, length)`` in its place,
 
 from __future__ import annotations
 
+import hashlib
 import marshal
 import mmap
 import os
+import stat
 import struct
 import threading
 from collections.abc import Callable, Iterator
@@ -28,7 +30,7 @@ BACKWARD_PASS = "__backward__"
 _LENGTH = struct.Struct("<I")
 _APART, _SIZE = b"\xff\xff\xff\xff", struct.Struct("<Q")
 _REFERENCE = "&"
-_ROOM, FULL = 12, b"FULL"  # where it is said that there was no room for more
+_ROOM, FULL, SEALED = 12, b"FULL", b"KEPT"  # where it is said that there was no room for more, or a digest
 _FIRST_SIZE = 1 << 20
 _MOST_AHEAD = 1 << 26  # bytes that are reserved at once
 _LARGE = 1 << 15
@@ -178,8 +180,44 @@ def is_trace(path: str | Path) -> bool:
     Raises:
         OSError: the file cannot be read.
     """
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        return False  # a pipe would be waited for
     with open(path, "rb") as file:
         return file.read(HEADER)[4 : 4 + len(MAGIC)] == MAGIC
+
+
+def seal(path: str | Path) -> None:
+    """End a trace that is to be kept with a digest of it, behind the frame that ends the file.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    with open(path, "r+b") as file:
+        file.seek(_ROOM)
+        file.write(SEALED)
+        file.seek(0, os.SEEK_END)
+        file.write(_LENGTH.pack(0))
+        file.seek(0)
+        digest = hashlib.file_digest(file, "sha256").digest()
+        file.write(digest)
+
+
+def is_sound(path: str | Path) -> bool:
+    """Whether a trace is as it was when it was kept; one that was never kept is believed.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with open(path, "rb") as file:
+        if file.read(HEADER)[_ROOM:] != SEALED:
+            return os.fstat(file.fileno()).st_size >= HEADER
+        whole = hashlib.sha256()
+        left = os.fstat(file.fileno()).st_size - whole.digest_size
+        file.seek(0)
+        while left > 0 and (piece := file.read(min(left, 1 << 20))):
+            whole.update(piece)
+            left -= len(piece)
+        return file.read() == whole.digest()
 
 
 def ran_full(path: str | Path) -> bool:

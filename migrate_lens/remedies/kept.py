@@ -13,9 +13,12 @@ from migrate_lens.model.errors import StateError, UsageError
 from migrate_lens.model.reading import Fields, Json
 from migrate_lens.model.report import Environment, Gap, Key, Library, ProbeKind, Report, Runtime, Symptom, Verdict
 from migrate_lens.model.ruling import Decision
+from migrate_lens.protocol.journal import is_sound, is_trace
 
 ISSUES, RECORD = "issues", "mre.json"
 _NEED_AN_ISSUE = frozenset((Decision.ISSUE, Decision.BOTH, Decision.NARROW_SCOPE))
+_AGAIN = "run migrate-lens diagnose again"
+SCHEMA = 1  # of the report
 _NEAR = 6  # most gaps that a misspelt name is answered with
 
 
@@ -107,9 +110,15 @@ class Diagnosis:
 
     @property
     def traces(self) -> Iterator[Path]:
-        """Torch's trace of each probe."""
+        """Torch's trace of each probe.
+
+        Raises:
+            StateError: one is gone or damaged.
+        """
         for probe in self.probes:
-            yield self.folder / state.TRACES / probe.trace
+            trace = self.folder / state.TRACES / probe.trace
+            _check_trace(trace)
+            yield trace
 
     @property
     def private(self) -> tuple[str, ...]:
@@ -149,11 +158,37 @@ def load(folder: Path) -> Diagnosis:
         raise StateError(
             f"no diagnosis in {folder}", "run migrate-lens diagnose PATH first, or name its folder: --state DIR"
         )
-    read = Report.from_json(Fields(report, str(folder / state.REPORT)))
+    read = _report(report, folder)
     lacking = nothing_said(read)
     if lacking:
         raise StateError(lacking, f"make it run under torch, then: migrate-lens diagnose {_path(read)}")
     return Diagnosis(folder, read, Index.from_json(Fields(index, str(folder / state.TRACES / state.INDEX))))
+
+
+def _check_trace(trace: Path) -> None:
+    """See that a kept trace is there and whole.
+
+    Raises:
+        StateError: it is not.
+    """
+    try:
+        if is_trace(trace) and is_sound(trace):
+            return
+    except OSError as error:
+        raise StateError(f"cannot read {trace}: {error.strerror}", _AGAIN) from error
+    raise StateError(f"{trace} is damaged", _AGAIN)
+
+
+def _report(document: Json, folder: Path) -> Report:
+    """A report, as its file has it.
+
+    Raises:
+        StateError: something is missing, of another type, or of another version.
+    """
+    fields = Fields(document, str(folder / state.REPORT))
+    if fields.has("schema") and fields.whole("schema") != SCHEMA:
+        raise StateError(f"{fields.name} is of another version of migrate-lens", _AGAIN)
+    return Report.from_json(fields)
 
 
 def nothing_said(report: Report) -> str:
@@ -176,7 +211,7 @@ def what_is_missing(folder: Path, path: Path) -> str:
     document = state.read(folder / state.REPORT)
     if document is None:
         return f"{path} was never diagnosed: there is no diagnosis in {folder}"
-    report = Report.from_json(Fields(document, str(folder / state.REPORT)))
+    report = _report(document, folder)
     root, place = report.library.root.resolve(), path.resolve()
     if not (root.is_relative_to(place) or place.is_relative_to(root)):
         return f"{path} was not diagnosed: the last diagnosis in {folder} is of {_path(report)}"
@@ -345,9 +380,9 @@ def emitted(root: Path) -> dict[Key, Path]:
     folders: dict[Key, Path] = {}
     for record in sorted(root.glob(f"*/{RECORD}")):
         try:
-            fields = Fields.of(json.loads(record.read_text(encoding="utf-8")), str(record))
+            fields = Fields(state.read(record) or {}, str(record))
             folders |= dict.fromkeys((_key(fields), *map(_key, fields.parts("covers", ()))), record.parent)
-        except (OSError, ValueError, StateError):
+        except StateError:
             continue
     return folders
 

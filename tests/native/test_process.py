@@ -46,6 +46,23 @@ def test_what_a_finished_command_leaves_running_is_ended(tmp_path: Path) -> None
     assert gone(int((tmp_path / "child").read_text()))
 
 
+LEAVES = {
+    "a session": "setsid sleep 6000 & echo $! > CHILD",
+    "a session of a session": "setsid sh -c 'setsid sleep 6000 & echo $! > CHILD' &",
+    "one that closed everything": "setsid sh -c 'exec <&- >&- 2>&-; sleep 6000 & echo $! > CHILD; wait' &",
+    "one in another folder": "(cd / && setsid nohup sleep 6000 > /dev/null 2>&1 & echo $! > CHILD)",
+}
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_what_leaves_its_session_is_ended_too(name: str, tmp_path: Path) -> None:
+    child = tmp_path / "child"
+    script = LEAVES[name].replace("CHILD", str(child)) + f"\nwhile [ ! -s {child} ]; do sleep 0.01; done; echo done"
+    ran = run_bounded(["/bin/sh", "-c", script], cwd=tmp_path, env=os.environ, timeout=PATIENCE)
+    assert ran.ok
+    assert gone(int(child.read_text()))
+
+
 def test_output_without_end_is_kept_at_both_ends(tmp_path: Path) -> None:
     script = "import sys; sys.stdout.write('a' * 100); sys.stdout.write('b' * 5_000_000); sys.stdout.write('c' * 100)"
     ran = run_bounded([sys.executable, "-c", script], cwd=tmp_path, env=os.environ, timeout=PATIENCE)
