@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import types
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,15 @@ TEXT = 400
 DEPTH = 4
 
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
+
+
+def items_of(value: Any) -> Iterator[Any] | None:
+    """What lies in a list, tuple or dict, read past whatever the program's own class does when it is asked."""
+    if isinstance(value, dict):
+        return iter(dict.values(value))
+    if isinstance(value, list):
+        return list.__iter__(value)
+    return tuple.__iter__(value) if isinstance(value, tuple) else None
 
 
 class Encoding(Kinds):
@@ -114,7 +123,7 @@ class Encoding(Kinds):
 
     def _fields(self, value: Any, kind: type) -> tuple[str, ...] | None:
         """Names of a tuple's items, where it has names for them."""
-        fields: tuple[str, ...] | None = getattr(value, "_fields", None)
+        fields: tuple[str, ...] | None = getattr(kind, "_fields", None)
         if fields is None and self.own(kind):
             return _struct_fields(kind)
         return fields
@@ -123,7 +132,7 @@ class Encoding(Kinds):
         if depth >= DEPTH:
             return [(LEFT_OUT, "nested")]
         items = []
-        for index, item in enumerate(values):
+        for index, item in enumerate(items_of(values) or ()):
             if index == ITEMS:
                 items.append((LEFT_OUT, "items"))
                 break
@@ -155,7 +164,7 @@ class Encoding(Kinds):
     def _pairs(self, value: dict[Any, Any], depth: int) -> list[tuple[Encoded, Encoded]]:
         if depth >= DEPTH:
             return []
-        pairs = list(value.items())[:ITEMS]
+        pairs = list(dict.items(value))[:ITEMS]
         return [(self._key(k), self.encode(v, depth + 1)) for k, v in pairs]
 
     def _key(self, key: Any) -> Encoded:

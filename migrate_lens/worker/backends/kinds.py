@@ -12,6 +12,9 @@ from abc import ABC
 from typing import Any, ClassVar
 
 _FRAMES = frozenset(("currentframe", "_getframe", "getouterframes", "stack"))
+_HOOKS = (
+    "_forward_hooks", "_forward_pre_hooks", "_forward_post_hooks", "_backward_hooks", "_backward_pre_hooks",
+)  # fmt: skip
 ADOPTED = "__ml_adopted__"  # in the namespace of a class that counts as the framework's own
 
 
@@ -39,13 +42,22 @@ class Kinds(ABC):
     def __init__(self, tensor: type, module: type, containers: tuple[Any, ...]) -> None:
         self.tensor = tensor
         self.module = module
+        self._entry = module.__call__  # before a program may put another in its place
         self.containers = containers
         self._names: dict[type, str] = {}
         self._foreign: dict[type, bool] = {}
         self._extends: dict[type, bool] = {}
 
-    def global_hooks(self) -> bool:
-        """Whether hooks of the program's see the calls of all layers."""
+    def opaque(self, container: Any) -> bool:
+        """Whether something sees the call of a container layer itself: hooks of its own or of all layers, another
+        ``forward`` on the object or its class, another way to be called."""
+        kind = type(container)
+        if "forward" in vars(container) or kind.__call__ is not self._entry:
+            return True
+        return any(getattr(container, hook, None) for hook in _HOOKS) or kind.forward not in self.containers
+
+    def captured(self) -> bool:
+        """Whether the framework makes a graph of what runs now, in which what the recorder does would be found."""
         return False
 
     def foreign(self, kind: type) -> bool:

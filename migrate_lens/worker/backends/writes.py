@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,10 @@ class Writes(Encoding):
     @abstractmethod
     def random_state(self) -> bytes:
         """The state of the default generator."""
+
+    def unseen(self, look: Callable[..., Any], *args: Any) -> Any:
+        """Look at objects beneath everything by which a program could see that they are looked at."""
+        return look(*args)
 
     def versions(self, values: list[Any]) -> list[int]:
         """``version`` of each."""

@@ -10,7 +10,6 @@ import sys
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from threading import get_ident
 from typing import Any
 
 from migrate_lens.model.value import (
@@ -130,7 +129,7 @@ class Healer(Recorder):
         return super().concerns(values) or any(self._factory.is_stand_in(v) for v in values)
 
     def invoke(self, call: Call) -> Any:
-        if get_ident() in self._looking:
+        if self.blind():
             return call.func(*call.args, **call.kwargs)
         call.visit = self.visits[call.node]
         if self._policy.everything and (call.node in self._skipped or self._stands_in(call)):

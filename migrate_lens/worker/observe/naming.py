@@ -79,7 +79,8 @@ class Naming:
     def _of_layer(self, kind: type) -> int:
         known = self._origins.get(kind)
         if known is None:
-            forward = kind.forward  # type: ignore[attr-defined]
+            # As it stands in the class: a descriptor of a scripted layer's answers for objects alone.
+            forward = next(vars(base)["forward"] for base in kind.__mro__ if "forward" in vars(base))
             known = CONTAINER if forward in self.backend.containers else FRAMEWORK
             if self._rewritten(forward):
                 known = USER

@@ -25,7 +25,7 @@ from migrate_lens.protocol import frames
 from migrate_lens.protocol.flags import Flags
 from migrate_lens.protocol.frames import Called
 from migrate_lens.protocol.journal import Journal
-from migrate_lens.worker.backends.encoding import DEPTH, ITEMS
+from migrate_lens.worker.backends.encoding import DEPTH, ITEMS, items_of
 from migrate_lens.worker.backends.kinds import looks_at_caller
 from migrate_lens.worker.backends.writes import Writes
 from migrate_lens.worker.observe.call import Call, Traits, traits_of
@@ -39,7 +39,6 @@ from migrate_lens.worker.observe.uncounted import Uncounted
 
 _TABLE_LIMIT = 200_000
 SET = "torch.nn.Module.__setattr__"
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_forward_post_hooks", "_backward_hooks")
 
 
 class Recorder(Naming):
@@ -141,13 +140,10 @@ class Recorder(Naming):
         """Tensors in a result, as deep and as many as ``encode`` keeps, in its order."""
         if isinstance(value, self.backend.tensor):
             return [value]
-        if isinstance(value, dict):
-            value = value.values()
-        elif not isinstance(value, list | tuple):
+        items = items_of(value)
+        if items is None or depth >= DEPTH:
             return []
-        if depth >= DEPTH:
-            return []
-        return [t for item in islice(value, ITEMS) for t in self.inner(item, depth + 1)]
+        return [t for item in islice(items, ITEMS) for t in self.inner(item, depth + 1)]
 
     def tensors(self, values: Any) -> list[Any]:
         """Tensors in arguments, one container deep."""
@@ -157,7 +153,7 @@ class Recorder(Naming):
             if isinstance(value, tensor):
                 operands.append(value)
             elif isinstance(value, list | tuple):
-                operands.extend(v for v in value if isinstance(v, tensor))
+                operands.extend(v for v in items_of(value) or () if isinstance(v, tensor))
         return operands
 
     # -- recording -----------------------------------------------------------------------------------------------
@@ -167,7 +163,7 @@ class Recorder(Naming):
 
         A method of the program's that runs since the recorder looks at one of its objects is no part of the program.
         """
-        if get_ident() in self._looking:
+        if self.blind():
             return call.func(*call.args, **call.kwargs)
         self._unseen(self._look_at, call)
         journal = self.journal
@@ -183,7 +179,7 @@ class Recorder(Naming):
             finally:
                 self._running -= 1
             if self.gradients:
-                self._watch(call, out)
+                self._unseen(self._watch, call, out)
         except Exception as error:  # noqa: BLE001 - the worker's edge: whatever the program's call raises is a result
             self._mark(0, 0, "")
             return self._unseen(self.raised, call, error)
@@ -197,9 +193,13 @@ class Recorder(Naming):
         thread = get_ident()
         self._looking.add(thread)
         try:
-            return look(*args)
+            return self.backend.unseen(look, *args)
         finally:
             self._looking.discard(thread)
+
+    def blind(self) -> bool:
+        """Whether what runs now is not recorded: the recorder's own look, or what the framework makes a graph of."""
+        return get_ident() in self._looking or self.backend.captured()
 
     def _look_after(self, call: Call, out: Any) -> Any:
         """Find out what a call did that returned, and record it; what the program gets."""
@@ -469,7 +469,7 @@ class Recorder(Naming):
 
     def imported(self, number: int, api: str, value: Any, name: str) -> Any:
         """Record what an import handed out."""
-        self.note_read(number, api, self.backend.encode(value), name)
+        self.note_read(number, api, self._unseen(self.backend.encode, value), name)
         return value
 
     def note_read(
@@ -498,15 +498,9 @@ class Recorder(Naming):
     def open(self, container: Any, args: Any, kwargs: Any) -> bool:
         """Whether a container layer may be walked child by child: one argument, and nothing of the program's to skip.
 
-        Hooks of its own or of all layers, another ``forward`` on the object or its class, and another way to be called
-        all see the container's call, which a walk does not make.
+        A walk does not make the container's own call: where something sees that call, the container is called.
         """
-        if len(args) != 1 or kwargs or "forward" in vars(container):
-            return False
-        if any(getattr(container, hook, None) for hook in _HOOKS) or self.backend.global_hooks():
-            return False
-        kind = type(container)
-        return kind.__call__ is self.backend.module.__call__ and kind.forward in self.backend.containers
+        return len(args) == 1 and not kwargs and not self.backend.opaque(container) and not self.backend.captured()
 
     def stored(self, number: int, base: Any, name: str, value: Any) -> None:
         """Watch for reads of what was stored in a layer, if a name of its base class hides it."""
@@ -531,6 +525,11 @@ class Recorder(Naming):
 
     def observed(self, number: int, api: str, value: Any, base: Any = None) -> Any:
         """Record an attribute that was read, and of which tensor if that one is known."""
+        if not self.blind():
+            self._unseen(self._note_observed, number, api, value, base)
+        return value
+
+    def _note_observed(self, number: int, api: str, value: Any, base: Any) -> None:
         self._moved = False
         serials = self.adopt(value) if self.inputs else []
         if serials and api.endswith(".data") and isinstance(base, self.backend.tensor):
@@ -544,7 +543,6 @@ class Recorder(Naming):
             flags.inner = True
         encoded, visit = self.backend.encode(value), self.visits[number]
         self.journal.write(Called("call", number, visit, "", api, inputs, encoded, serials, [], flags.letters(), ""))
-        return value
 
 
 def _is_of_extents(args: tuple[Any, ...]) -> bool:

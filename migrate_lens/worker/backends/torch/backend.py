@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator
+import ctypes
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,30 @@ from migrate_lens.worker.backends.encoding import STRUCTURE
 from migrate_lens.worker.backends.framework import Backend
 
 # As they are before a program may put others in their place.
-_DETACH, _NUMPY = torch.Tensor.detach, torch.Tensor.numpy
+_ENTRY = (torch.nn.Module._wrapped_call_impl, torch.nn.Module._call_impl)
+_STATE = (torch.nn.Module.state_dict, torch.nn.Module._save_to_state_dict)
+_NoFunction, _NoDispatch = torch._C.DisableTorchFunction, torch._C._DisableTorchDispatch
+_TRACED, _DISPATCHED = torch._C._get_tracing_state, torch._C._len_torch_dispatch_stack
+_MODE, _COMPILER = torch._C._get_dispatch_mode, torch.compiler
+# Modes that make a graph of what runs: make_fx, export and what stands on them.
+_GRAPHS = (torch._C._TorchDispatchModeKey.PROXY, torch._C._TorchDispatchModeKey.FUNCTIONAL)
+_READ = 0x100  # PyBUF_READ
+_SMALL = 1 << 14
+_PLAIN = (
+    "float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64", "complex128",
+)  # fmt: skip
+_COPIED = ctypes.pythonapi.PyBytes_FromStringAndSize
+_COPIED.restype, _COPIED.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_ssize_t)
+_LENT = ctypes.pythonapi.PyMemoryView_FromMemory
+_LENT.restype, _LENT.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
+
+
+def _numeric(name: str) -> np.dtype[Any] | None:
+    """How numpy reads a dtype's elements; None where it cannot."""
+    try:
+        return np.dtype("uint16" if name == "bfloat16" else name)
+    except TypeError:
+        return None
 
 
 class TorchBackend(Backend):
@@ -30,16 +54,31 @@ class TorchBackend(Backend):
             {getattr(torch, n): n for n in ("float16", "float32", "float64", "int16", "int32", "int64")}
         )
         self._dtypes.update({torch.complex64: "complex64", torch.complex128: "complex128"})
-        self._plain = frozenset((torch.Tensor, torch.nn.Parameter))
+        self._plain = frozenset(getattr(torch, name) for name in _PLAIN)
+        self._numeric = {dtype: _numeric(name) for dtype, name in self._dtypes.items()}
 
-    def global_hooks(self) -> bool:
-        hooks = torch.nn.modules.module
-        return bool(
+    def opaque(self, container: Any) -> bool:
+        hooks, kind = torch.nn.modules.module, type(container)
+        if container._compiled_call_impl is not None or (kind._wrapped_call_impl, kind._call_impl) != _ENTRY:
+            return True
+        return super().opaque(container) or bool(
             hooks._global_forward_hooks
             or hooks._global_forward_pre_hooks
             or hooks._global_backward_hooks
             or hooks._global_backward_pre_hooks
         )
+
+    def captured(self) -> bool:
+        if _COMPILER._is_compiling_flag or _TRACED() is not None:
+            return True
+        return _DISPATCHED() > 0 and any(_MODE(kind) is not None for kind in _GRAPHS)
+
+    def unseen(self, look: Callable[..., Any], *args: Any) -> Any:
+        if not _DISPATCHED():
+            with _NoFunction():
+                return look(*args)
+        with _NoFunction(), _NoDispatch():
+            return look(*args)
 
     def foreign(self, kind: type) -> bool:
         # Nodes of the autograd graph (MulBackward0) say that they are builtins; they are torch.autograd.graph.Node.
@@ -60,23 +99,49 @@ class TorchBackend(Backend):
         return (TENSOR, dtype, tuple(value.shape), data, value.device.type, value.requires_grad)
 
     def _data(self, value: Any) -> Any:
-        if type(value) not in self._plain or value.layout is not torch.strided or value.device.type == "meta":
-            return self._unusual(value)
-        try:
-            return self.data_of(_NUMPY(_DETACH(value)))
-        except (RuntimeError, TypeError):
-            return self._unusual(value)
-
-    def _unusual(self, value: Any) -> Any:
-        """Values of tensors that numpy cannot look at directly, None where they cannot be had."""
-        if value.layout is not torch.strided or value.device.type == "meta" or value.is_quantized:
+        """Values as they lie in memory, None where they cannot be had; no operator is called and nothing is shared."""
+        if value.layout is not torch.strided or value.is_quantized:
             return None
         try:
-            plain = torch._C.TensorBase.detach(value).as_subclass(torch.Tensor).resolve_conj().resolve_neg().cpu()
-            plain = plain.float() if plain.dtype is torch.bfloat16 else plain
-            return self.data_of(plain.numpy())
+            storage = value.untyped_storage()
+            place = storage.device.type
+            if place != "cpu":
+                return None if place == "meta" else self.data_of(self._elsewhere(value))
+            if self._lies_plainly(value) and storage.nbytes() >= value.nbytes:
+                return _COPIED(value.data_ptr(), value.nbytes)
+            array = self._array(value, storage)
+            return None if array is None else self.data_of(array)
         except (RuntimeError, TypeError, NotImplementedError):
             return None
+
+    def _lies_plainly(self, value: Any) -> bool:
+        """Whether a small tensor's bytes are its values one after the other."""
+        size = value.nbytes
+        if not 0 < size <= _SMALL or size > self.whole or value.dtype not in self._plain:
+            return False
+        return bool(value.is_contiguous() and value.data_ptr() and not value.is_conj() and not value.is_neg())
+
+    def _array(self, value: Any, storage: Any) -> Any:
+        """A tensor's elements in the memory of this machine, which is lent for as long as they are looked at."""
+        kind = self._numeric.get(value.dtype)
+        shape, strides = tuple(value.shape), value.stride()
+        if kind is None or 0 in shape:
+            return None if kind is None else np.empty(shape, kind)
+        size = kind.itemsize
+        span = (1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))) * size
+        address = value.data_ptr()
+        if not address or value.storage_offset() * size + span > storage.nbytes():
+            return None
+        array = np.ndarray(shape, kind, _LENT(address, span, _READ), 0, [step * size for step in strides])
+        if value.dtype is torch.bfloat16:
+            return (array.astype("uint32") << 16).view("float32")
+        array = array.conj() if value.is_conj() else array
+        return -array if value.is_neg() else array
+
+    def _elsewhere(self, value: Any) -> Any:
+        """Values that lie on another device."""
+        plain = torch._C.TensorBase.detach(value).as_subclass(torch.Tensor).resolve_conj().resolve_neg().cpu()
+        return (plain.float() if plain.dtype is torch.bfloat16 else plain).numpy()
 
     def can_differentiate(self, value: Any) -> bool:
         return bool(value.is_floating_point() or value.is_complex())
@@ -129,7 +194,15 @@ class TorchBackend(Backend):
         return None
 
     def random_state(self) -> bytes:
-        return bytes(torch.default_generator.get_state().numpy().tobytes())
+        state = torch.default_generator.get_state()
+        return bytes(self._array(state, state.untyped_storage()).tobytes())
+
+    def state(self, layer: Any) -> list[tuple[str, Any]]:
+        """Read from the layers themselves where each leaves it to torch what its state is; that detaches nothing."""
+        inner = list(layer.named_modules(remove_duplicate=False))
+        if not all(_keeps_plainly(one) for _, one in inner):
+            return super().state(layer)
+        return [(f"{at}.{name}" if at else name, value) for at, one in inner for name, value in _persistent(one)]
 
     def held(self, layer: Any) -> list[Any]:
         if not (layer._modules or layer._parameters or layer._buffers):
@@ -170,3 +243,16 @@ def _layers_in(layer: Any, seen: set[int]) -> Iterator[Any]:
 def _held_itself(layer: Any) -> list[Any]:
     """Parameters and buffers of a layer, without those of the layers in it."""
     return [tensor for tensor in (*layer._parameters.values(), *layer._buffers.values()) if tensor is not None]
+
+
+def _keeps_plainly(layer: Any) -> bool:
+    """Whether a layer's state is what torch's base class makes of it."""
+    kind = type(layer)
+    plain = kind.state_dict is _STATE[0] and kind._save_to_state_dict is _STATE[1]
+    return plain and not (layer._state_dict_hooks or layer._state_dict_pre_hooks or "state_dict" in vars(layer))
+
+
+def _persistent(layer: Any) -> list[tuple[str, Any]]:
+    """Parameters and buffers that a layer itself keeps in its state."""
+    buffers = [item for item in layer._buffers.items() if item[0] not in layer._non_persistent_buffers_set]
+    return [item for item in (*layer._parameters.items(), *buffers) if item[1] is not None]
