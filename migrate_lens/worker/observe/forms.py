@@ -92,6 +92,8 @@ def _call(recorder: Recorder) -> Helper:
         if kind == OTHER and asks_for_framework(func, args):
             return _ask(recorder, Call(number, func, args, kwargs, args))
         if kind == USER or (kind == OTHER and not recorder.concerns((*args, *kwargs.values()))):
+            if recorder.expects(number):
+                return invoke(Call(number, func, args, kwargs, args))
             return func(*args, **kwargs)
         if kind == CONTAINER and recorder.open(func, args, kwargs):
             return _through(recorder, number, func, args[0], "")
