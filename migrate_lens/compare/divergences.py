@@ -138,7 +138,9 @@ def _values(want: Event, got: Event, luck: str) -> Divergence | None:
         if divergence.hard:
             return divergence
         soft = soft or divergence
-    return soft or _alias(want, got)
+    if soft is None or soft.detail == "type":
+        return _alias(want, got) or soft  # memory that is not shared says more than a kind of sequence
+    return soft
 
 
 def _differences(want: Event, got: Event, by_chance: bool) -> Iterator[Difference]:

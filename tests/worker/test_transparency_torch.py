@@ -161,7 +161,8 @@ import torch
 from torch.utils.data import DataLoader
 for workers in (0, 1):
     iterator = iter(DataLoader([1, 2, 3], num_workers=workers))
-    print(type(iterator).__name__, isinstance(iterator, torch.utils.data.dataloader._BaseDataLoaderIter), list(iterator))
+    base = torch.utils.data.dataloader._BaseDataLoaderIter
+    print(type(iterator).__name__, isinstance(iterator, base), list(iterator))
 """,
 }
 

@@ -139,6 +139,10 @@ class Healer(Recorder):
             self._unseen(self._prepare, call, want)
         return super().invoke(call)
 
+    def expects(self, number: int) -> bool:
+        """Whether torch's run has a call here: it made something of its own of the function, as ``jit.script`` does."""
+        return isinstance(self._expected[number].get((self.visits[number], "")), Called)
+
     def _stands_in(self, call: Call) -> bool:
         """Whether a stand-in is called, or handed to a call: the target's own function could not do anything with it.
 
@@ -274,7 +278,7 @@ class Healer(Recorder):
 
     def _says_nothing(self, call: Call, want: Called) -> bool:
         """Whether a difference comes of other inputs, or of what a stand-in left undone."""
-        if self._is_remade(call.func):
+        if self._is_remade(call.func) or self.origin(call.func) == USER:
             return True
         return call.place in self._unequal or self._other_inputs(call, want) or self._consequence(want)
 
@@ -395,7 +399,7 @@ class Healer(Recorder):
 
     def raised(self, call: Call, error: Exception) -> Any:
         want = self._want(*call.place) if self._heals(call.node) else None
-        if want is not None and self._is_remade(call.func):
+        if want is not None and (self._is_remade(call.func) or self.origin(call.func) == USER):
             self.journal.write(Handed("handed", *call.place))
         else:
             self.write_raised(call, self.failure(call, error), "" if want is None else "raised")

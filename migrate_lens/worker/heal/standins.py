@@ -383,5 +383,16 @@ class _Unbuilt(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def import_unbuilt(names: frozenset[str]) -> None:
-    """Let extension modules that could not be built be imported as stand-ins."""
-    sys.meta_path.insert(0, _Unbuilt(names))
+    """Let extension modules that could not be built be imported as stand-ins, and be found by their folder."""
+    finder = _Unbuilt(names)
+    sys.meta_path.insert(0, finder)
+    by_path, last = importlib.machinery.PathFinder.find_spec, {name.rpartition(".")[2] for name in names}
+
+    def find_spec(fullname: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
+        found = by_path(fullname, path, target)
+        if found is not None or path is None or fullname not in last:
+            return found
+        return importlib.machinery.ModuleSpec(fullname, finder, origin=str(Path(*path[:1], f"{fullname}.so")))
+
+    # A static method, since it is called on the class and on its objects alike.
+    importlib.machinery.PathFinder.find_spec = staticmethod(find_spec)  # type: ignore[method-assign]

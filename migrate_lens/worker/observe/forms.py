@@ -111,7 +111,9 @@ def _call(recorder: Recorder) -> Helper:
         kind = origin(func)
         if kind == USER or (type(func) is _BUILTIN and func in _FRAMED):
             visits[number] += 1
-            return func
+            if not recorder.expects(number):
+                return func
+            visits[number] -= 1  # it is counted where it is made
         return Seen(make_call, number, func, kind)
 
     return call
@@ -127,7 +129,7 @@ def _maker(recorder: Recorder) -> Helper:
             if kind == OTHER:
                 if asks_for_framework(func, args):
                     return _ask(recorder, Call(number, func, args, kwargs, args))
-                if not concerns((*args, *kwargs.values())):
+                if not concerns((*args, *kwargs.values())) and not recorder.expects(number):
                     return _untouched(func)(*args, **kwargs)
             elif kind == CONTAINER and recorder.open(func, args, kwargs):
                 return _through(recorder, number, func, args[0], "")
@@ -230,7 +232,7 @@ def _method_maker(recorder: Recorder) -> Helper:
             if kind == OTHER:
                 if asks_for_framework(func, args):
                     return _ask(recorder, Call(number, func, args, kwargs, args))
-                if not concerns((*args, *kwargs.values())):
+                if not concerns((*args, *kwargs.values())) and not recorder.expects(number):
                     return _untouched(func)(*args, **kwargs)
             elif kind == CONTAINER and recorder.open(func, args, kwargs):
                 return _through(recorder, number, func, args[0], "")

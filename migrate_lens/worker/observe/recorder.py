@@ -38,6 +38,7 @@ from migrate_lens.worker.observe.nodes import Node
 from migrate_lens.worker.observe.uncounted import Uncounted
 
 _TABLE_LIMIT = 200_000
+INNER = "n"  # as ``protocol.flags`` writes it
 SET = "torch.nn.Module.__setattr__"
 
 
@@ -155,6 +156,10 @@ class Recorder(Naming):
             elif isinstance(value, list | tuple):
                 operands.extend(v for v in items_of(value) or () if isinstance(v, tensor))
         return operands
+
+    def expects(self, number: int) -> bool:
+        """Whether a call of the program's own function is one that concerns the framework all the same."""
+        return False
 
     # -- recording -----------------------------------------------------------------------------------------------
 
@@ -476,6 +481,8 @@ class Recorder(Naming):
         self, number: int, api: str, value: Encoded, part: str = "", *, flags: str = "", healed: frames.Healed = ""
     ) -> None:
         """Write something that was read: a call without arguments."""
+        if self._running and not flags:
+            flags = INNER
         self.journal.write(Called("call", number, self.visits[number], part, api, [], value, [], [], flags, healed))
 
     def starred(self, number: int, module: str, loaded: Any) -> dict[str, Any]:
