@@ -58,7 +58,7 @@ class Unrun(StrEnum):
     GPU = "needs a GPU"
     PROCESSES = "needs several processes"
     NETWORK = "needs a network"
-    COMPILER = "needs a build, which the tests of native code make"
+    COMPILER = "needs a build"
     COUNSEL = "a counsel, which states nothing"
 
 
