@@ -134,7 +134,8 @@ class Journal:
         return self._end
 
     def close(self) -> None:
-        """Cut the file to its length."""
+        """Cut the file to its length; what a program does at its very end is not written."""
+        self.mute()
         if self._fd >= 0:
             self._map.close()
             os.ftruncate(self._fd, self._end)

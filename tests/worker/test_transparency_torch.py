@@ -155,14 +155,40 @@ y.resize_(40)
 y.untyped_storage().resize_(0)
 print(y.shape, y.untyped_storage().nbytes())
 """,
+    "callables that make up their attributes": """
+import torch
+class Any:
+    def __init__(self, path):
+        self.path = path
+    def __getattr__(self, name):
+        print("asked", name)
+        return Any(self.path + [name])
+    def __call__(self, *args):
+        return len(args)
+value = Any([])
+print(value.a.b(torch.ones(1)), torch.nn.Identity()(value).path)
+print(torch.fx.symbolic_trace(lambda x: torch.cat([x.relu(), x.exp()], dim=1)[:, 0].sum() + x.shape[0]).code)
+""",
     # lifetimes
+    "what runs at the end": """
+import atexit
+import threading
+import time
+import torch
+def late():
+    time.sleep(0.2)
+    print("thread", torch.ones(1) + 1)
+threading.Thread(target=late).start()
+atexit.register(lambda: print("exit", torch.ones(1) * 2))
+print("main")
+""",
     "the iterators of a data loader": """
 import torch
 from torch.utils.data import DataLoader
 for workers in (0, 1):
     iterator = iter(DataLoader([1, 2, 3], num_workers=workers))
-    base = torch.utils.data.dataloader._BaseDataLoaderIter
-    print(type(iterator).__name__, isinstance(iterator, base), list(iterator))
+    known = torch.utils.data.dataloader._BaseDataLoaderIter
+    print(type(iterator).__name__, isinstance(iterator, known), list(iterator))
 """,
 }
 

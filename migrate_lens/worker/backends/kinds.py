@@ -6,6 +6,7 @@ This is all that naming asks of a framework.
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import types
 from abc import ABC
@@ -122,13 +123,22 @@ class Kinds(ABC):
 
 def public_name(value: Any) -> str:
     """The shortest dotted name by which the modules that are loaded hand out this very object."""
-    module = getattr(value, "__module__", None)
-    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or type(value).__name__
+    module = _said(value, "__module__")
+    name = _said(value, "__qualname__") or _said(value, "__name__") or type(value).__name__
     if not module:
         return _of_owner(value, name.rpartition(".")[2])
     if type(value) is types.BuiltinFunctionType:
         return _builtins(module.partition(".")[0]).get(id(value)) or _shorten(module, name, value)
     return _shorten(module, name, value)
+
+
+def _said(value: Any, attribute: str) -> str | None:
+    """What an object says of itself; one that makes up its attributes is not asked, it would answer anything."""
+    if isinstance(value, type) or not hasattr(type(value), "__getattr__"):
+        said = getattr(value, attribute, None)
+    else:
+        said = inspect.getattr_static(value, attribute, None)
+    return said if isinstance(said, str) else None
 
 
 def owner_of(func: Any) -> Any:
@@ -138,7 +148,7 @@ def owner_of(func: Any) -> Any:
 
 def looks_at_caller(func: Any) -> bool:
     """Whether a function asks which frame called it, so that none of ours may stand between."""
-    code = getattr(func, "__code__", None)
+    code = None if hasattr(type(func), "__getattr__") else getattr(func, "__code__", None)
     return isinstance(code, types.CodeType) and not _FRAMES.isdisjoint(code.co_names)
 
 

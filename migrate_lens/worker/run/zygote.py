@@ -7,6 +7,7 @@ what it is. Everything that is printed goes to files: the pipe carries the proto
 
 from __future__ import annotations
 
+import atexit
 import builtins
 import contextlib
 import ctypes
@@ -17,6 +18,7 @@ import resource
 import select
 import signal
 import sys
+import threading
 import time
 import types
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -124,6 +126,10 @@ def _child(job: Job, framework: Framework, backend: Backend) -> NoReturn:
         if not framework.baseline:
             framework.answer_torch(job["scope"] if job["runtime"] == framework.name else None)
         run(job, framework, backend)
+        if framework.baseline and not job["finish"]:
+            # An end like any program's, but for what the interpreter releases: its threads, then what it registered.
+            threading._shutdown()  # type: ignore[attr-defined]
+            atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
         code = 0
