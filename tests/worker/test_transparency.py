@@ -182,6 +182,18 @@ for call in calls:
             if f.filename == __file__: print(f.name, f.lineno, f.end_lineno, f.colno, f.end_colno)
             else: print(f.filename[-20:], f.name)
 """,
+    "a signal's handler that raises": """
+import signal, torch
+def late(number, frame): raise TimeoutError("late")
+signal.signal(signal.SIGALRM, late)
+x, caught = torch.ones(10), 0
+for _ in range(40):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.003)
+        while True: x = x * 1.0
+    except TimeoutError: caught += 1
+print(caught)
+""",
     "how deep a program may go": """
 import sys, torch
 def down(n): return down(n + 1)

@@ -31,6 +31,7 @@ from migrate_lens.model.value import (
     Encoded,
 )
 from migrate_lens.worker.backends.kinds import Kinds, public_name
+from migrate_lens.worker.observe.frames import is_interruption
 
 # Largest tensor, in bytes, whose values are kept whole; of larger ones every stride-th element is kept.
 WHOLE = 1 << 22
@@ -106,7 +107,9 @@ class Encoding(Kinds):
         """A tensor, or an opaque object where the framework refuses to be asked (an uninitialised parameter)."""
         try:
             return self.look(value)
-        except Exception:  # noqa: BLE001 - the worker's edge: a tensor that cannot be described must not end the program
+        except Exception as error:  # the worker's edge: a tensor that cannot be described must not end the program
+            if self.own(type(value)) and is_interruption(error):
+                raise
             return (OBJECT, "torch.Tensor")
 
     def _sequence(self, value: Any, kind: type, depth: int) -> Encoded:

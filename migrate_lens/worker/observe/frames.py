@@ -24,6 +24,16 @@ def is_program(frame: FrameType) -> bool:
     return frame.f_globals.get("__name__") in _modules
 
 
+def is_interruption(error: BaseException) -> bool:
+    """Whether an exception that came up in our own work is the program's: a signal's handler of its own raised it."""
+    trace = error.__traceback__
+    while trace is not None:
+        if is_program(trace.tb_frame):
+            return True
+        trace = trace.tb_next
+    return False
+
+
 def leave(error: BaseException) -> None:
     """Take our frames off the head of a traceback; a bare ``raise`` behind this adds none."""
     trace = error.__traceback__
