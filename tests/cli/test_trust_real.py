@@ -14,7 +14,7 @@ from migrate_lens.cli.app import main
 
 pytestmark = pytest.mark.real
 
-LIBRARY = {
+LIBRARY: dict[str, str | bytes] = {
     "softmask/__init__.py": "import torch\n\n\ndef mask(x):\n    return torch.sigmoid(x) * x\n",
     "pyproject.toml": '[project]\nname = "softmask"\nversion = "0.1"\n',
 }
