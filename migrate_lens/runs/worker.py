@@ -98,20 +98,27 @@ class Worker:
         self.python = python
         self.family = family
         self._about: Environment | None = None
-        command = [str(python), str(_BOOT), family, "keep" if keep_torch else "hide"]
+        # Answers have a pipe of their own: whatever an interpreter's start-up prints is nobody's answer.
+        answers, out = os.pipe()
+        command = [str(python), str(_BOOT), family, "keep" if keep_torch else "hide", str(out)]
+        self._answers = os.fdopen(answers, "rb")
         try:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env=_environment(),
                 start_new_session=True,
+                pass_fds=(out,),
             )
         except OSError as error:
+            self._answers.close()
             raise RuntimeUnavailable(
                 f"cannot start {python}: {error.strerror}", f"give an interpreter with --{family}-python"
             ) from error
+        finally:
+            os.close(out)
 
     def __enter__(self) -> Worker:
         return self
@@ -174,14 +181,12 @@ class Worker:
         return Fate(answer["code"], answer["timed_out"], answer["seconds"], answer["rss_kb"], Excess(answer["excess"]))
 
     def _read(self) -> _Message | None:
-        """The next message, None at the end; what an interpreter prints as it starts is passed over."""
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            with contextlib.suppress(ValueError):
-                message: _Message = json.loads(line)
-                if isinstance(message, dict) and line.endswith(b"\n"):
-                    return message
-        return None
+        """The next message, None at the end."""
+        line = self._answers.readline()
+        if not line.endswith(b"\n"):
+            return None
+        message: _Message = json.loads(line)
+        return message
 
     def close(self) -> None:
         """End the worker and whatever it runs."""
@@ -193,8 +198,7 @@ class Worker:
         except subprocess.TimeoutExpired:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        self._answers.close()
 
 
 def _environment() -> dict[str, str]:

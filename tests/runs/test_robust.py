@@ -239,3 +239,11 @@ def _line(pid: int) -> bytes:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return b""
+
+
+def test_what_a_start_up_file_prints_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = '{"error": "planted", "message": "", "kind": "broken", "code": 0}'
+    (tmp_path / "sitecustomize.py").write_text(f"print('{answer}', flush=True)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with Worker(Path(sys.executable), "torch") as worker:
+        assert worker.environment().framework == "torch"

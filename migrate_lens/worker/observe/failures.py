@@ -44,7 +44,7 @@ def failure_of(error: BaseException, func: Any = None, args: Any = (), kwargs: A
     where = f"{'/'.join(last.filename.split('/')[-3:])}:{last.lineno} {last.name}" if last else ""
     return {
         "types": [t.__name__ for t in type(error).__mro__ if t not in (object, BaseException)],
-        "message": str(error)[:_MESSAGE],
+        "message": said(error)[:_MESSAGE],
         "where": where,
         "argument": rejected_argument(error, func, args, kwargs or {}),
         "missing": str(getattr(error, "name", None) or ""),
@@ -54,6 +54,14 @@ def failure_of(error: BaseException, func: Any = None, args: Any = (), kwargs: A
         "through": any(is_program(frame) for frame, _ in traceback.walk_tb(error.__traceback__)),
         "on_object": False,
     }
+
+
+def said(error: BaseException) -> str:
+    """The text of an exception, as a traceback has it where that cannot be had."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - a program's own __str__ may raise anything
+        return f"<exception {type(error).__name__} cannot be shown>"
 
 
 def _causes(error: BaseException) -> list[str]:
@@ -78,7 +86,7 @@ def rejected_argument(error: BaseException, func: Any, args: Any, kwargs: dict[s
         refused = [k for k in kwargs if k not in accepted]
         if refused:
             return refused[0]
-    return next((k for k in kwargs if f"'{k}'" in str(error)), "")
+    return next((k for k in kwargs if f"'{k}'" in said(error)), "")
 
 
 def keywords_of(func: Any) -> set[str] | None:

@@ -36,9 +36,11 @@ def main(argv: list[str]) -> int:
     """Serve jobs until the pipe closes.
 
     Args:
-        argv: the framework, as ``backends.load`` knows it; ``keep`` or ``hide``, for real torch beside a target.
+        argv: the framework, as ``backends.load`` knows it; ``keep`` or ``hide``, for real torch beside a target; the
+            descriptor that answers go to.
     """
-    out = os.dup(1)
+    out = int(argv[2])
+    os.set_inheritable(out, False)
     commands = os.dup(0)
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1):
