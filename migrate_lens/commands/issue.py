@@ -169,7 +169,9 @@ class _Maker:
         self._diagnosis = diagnosis
         self._progress = progress
         self._known = kept.emitted(request.output)
-        self._private = surroundings()
+        torch, paddle = diagnosis.environments
+        self._facts = facts(torch, paddle, diagnosis.report.platform)
+        self._private = surroundings().beside(bodies.said_by_all(self._facts))
         self._named = request.library or public_name(diagnosis.library)
         self._reproducer = Reproducer(diagnosis, room, progress)
         self._records: Sequence[ProbeRecord] = ()
@@ -293,10 +295,9 @@ class _Maker:
             }
             return templates.render(f"note.{self._request.language}.md.j2", values, override)
         where, tests = bodies.places(gap)
-        torch, paddle = self._diagnosis.environments
         body = bodies.Body(
             gap=shown,
-            facts=facts(torch, paddle, self._diagnosis.report.platform),
+            facts=self._facts,
             files=reproduction.files,
             main=reproduction.main,
             run_torch=verdict.torch[0].command,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from migrate_lens.model.reading import Fields
 from migrate_lens.model.report import Category, Gap, Layer, Symptom
 from migrate_lens.remedies import templates
 from migrate_lens.remedies.publish.met import Met
+from migrate_lens.remedies.publish.verify import IN_SCOPE, UNDER_PADDLE
 from migrate_lens.shipped import folder
 
 LANGUAGES = ("en", "zh")
@@ -104,6 +105,12 @@ def render(body: Body, language: str, override: Path | None = None) -> str:
     if language not in LANGUAGES:
         raise UsageError(f"no issue template for {language!r}", f"one of {', '.join(LANGUAGES)}")
     return templates.render(f"issue.{language}.md.j2", {"body": body, "title": _heading(body, language)}, override)
+
+
+def said_by_all(known: Facts) -> str:
+    """What stands in every issue: the words of the templates, and what the machine's facts are."""
+    own = [file.read_text(encoding="utf-8") for file in sorted(folder("templates").rglob("*")) if file.is_file()]
+    return "\n".join((*own, *(str(getattr(known, one.name)) for one in fields(known)), UNDER_PADDLE, IN_SCOPE))
 
 
 _RAISES = "raises "

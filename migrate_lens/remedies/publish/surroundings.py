@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 SHORT = 3  # a name of so many letters is too short to be told from other words
@@ -61,6 +61,10 @@ class Surroundings:
     people: tuple[str, ...] = ()
     machines: tuple[str, ...] = ()
     home: str = field(default="", repr=False)
+
+    def beside(self, public: str) -> Surroundings:
+        """The same without values that an issue has anyway, whoever posts it: a version, a word of its template."""
+        return replace(self, values=tuple(value for value in self.values if value not in public))
 
 
 def surroundings(environment: Mapping[str, str] | None = None) -> Surroundings:

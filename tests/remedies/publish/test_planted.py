@@ -7,6 +7,7 @@ import ast
 import planted
 import pytest
 
+from migrate_lens.remedies.publish.issue import Facts, said_by_all
 from migrate_lens.remedies.publish.keys import keys
 from migrate_lens.remedies.publish.scrub import Kind, Scrubber, Unpublishable
 from migrate_lens.remedies.publish.sources import without_comments
@@ -135,6 +136,12 @@ def test_the_second_time_changes_nothing(kind: str, secret: str) -> None:
 def test_what_is_no_secret_stays(text: str) -> None:
     assert list(keys(text)) == []
     assert Scrubber((), _NOBODY).text(text) == text
+
+
+def test_what_every_issue_says_is_nobodys_secret() -> None:
+    facts = Facts("3.3.1", "7688495538f4d6c1", "2.13.0", "3.11.7", "", "", "Debian GNU/Linux 12 (bookworm)", "g++ 12")
+    known = surroundings({"A": "7688495538f4d6c1", "B": "Reproduction", "C": "enable_compat", "D": "harbourquartz42"})
+    assert known.beside(said_by_all(facts)).values == ("harbourquartz42",)
 
 
 def test_what_cannot_be_shown_is_refused() -> None:
