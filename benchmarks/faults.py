@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -30,6 +31,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 300.0
+_FIRST_LINES = re.compile(r'File "<string>", line [1-4],')  # of a driver, before signals are listened to
 ENDED = (129, 130, 143)
 REAL = "import sys\nfrom migrate_lens.cli import main\nsys.exit(main(sys.argv[1:]))\n"
 FAKE = """
@@ -203,13 +205,10 @@ def verdict(ended: Ended, fault: Fault) -> Iterator[str]:
 
     An interpreter that has not come to our first line yet, or cannot start within its limits, is Python's own affair.
     """
-    started = "<string>" in ended.error or "migrate_lens" in ended.error or not ended.error
-    if fault.signals and ended.code in (-number for _, number in fault.signals) and not started:
+    before_us = not ended.error or "migrate_lens" not in ended.error or _FIRST_LINES.search(ended.error) is not None
+    if before_us and ended.code in (-number for _, number in fault.signals):
         return
     if (fault.limits or fault.environ) and "Traceback" in ended.error and "migrate_lens" not in ended.error:
-        return
-    early = fault.signals and fault.signals[0][0] < 1.0 and not ended.error
-    if early and ended.code in (-number for _, number in fault.signals):
         return
     if ended.code not in (0, 1, 2, 3, *ENDED):
         yield f"exit code {ended.code}"
