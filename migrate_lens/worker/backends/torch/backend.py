@@ -24,9 +24,7 @@ _MODE, _COMPILER = torch._C._get_dispatch_mode, torch.compiler
 _GRAPHS = (torch._C._TorchDispatchModeKey.PROXY, torch._C._TorchDispatchModeKey.FUNCTIONAL)
 _READ = 0x100  # PyBUF_READ
 _SMALL = 1 << 14
-_PLAIN = (
-    "float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64", "complex128",
-)  # fmt: skip
+_TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
 _COPIED = ctypes.pythonapi.PyBytes_FromStringAndSize
 _COPIED.restype, _COPIED.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_ssize_t)
 _LENT = ctypes.pythonapi.PyMemoryView_FromMemory
@@ -54,7 +52,6 @@ class TorchBackend(Backend):
             {getattr(torch, n): n for n in ("float16", "float32", "float64", "int16", "int32", "int64")}
         )
         self._dtypes.update({torch.complex64: "complex64", torch.complex128: "complex128"})
-        self._plain = frozenset(getattr(torch, name) for name in _PLAIN)
         self._numeric = {dtype: _numeric(name) for dtype, name in self._dtypes.items()}
 
     def opaque(self, container: Any) -> bool:
@@ -100,39 +97,38 @@ class TorchBackend(Backend):
 
     def _data(self, value: Any) -> Any:
         """Values as they lie in memory, None where they cannot be had; no operator is called and nothing is shared."""
-        if value.layout is not torch.strided or value.is_quantized:
+        kind = self._numeric.get(value.dtype)
+        if kind is None or value.layout is not torch.strided:
             return None
         try:
             storage = value.untyped_storage()
-            place = storage.device.type
+            # A tensor class may give any answer, its storage gives the true one, and takes longer.
+            place = (value if type(value) in _TENSORS else storage).device.type
             if place != "cpu":
                 return None if place == "meta" else self.data_of(self._elsewhere(value))
-            if self._lies_plainly(value) and storage.nbytes() >= value.nbytes:
-                return _COPIED(value.data_ptr(), value.nbytes)
-            array = self._array(value, storage)
+            size = value.nbytes
+            if 0 < size <= _SMALL and size <= self.whole and self._lies_plainly(value) and storage.nbytes() >= size:
+                return _COPIED(value.data_ptr(), size)
+            array = self._array(value, kind, storage)
             return None if array is None else self.data_of(array)
-        except (RuntimeError, TypeError, NotImplementedError):
+        except (RuntimeError, TypeError, ValueError, NotImplementedError):
             return None
 
     def _lies_plainly(self, value: Any) -> bool:
-        """Whether a small tensor's bytes are its values one after the other."""
-        size = value.nbytes
-        if not 0 < size <= _SMALL or size > self.whole or value.dtype not in self._plain:
-            return False
-        return bool(value.is_contiguous() and value.data_ptr() and not value.is_conj() and not value.is_neg())
+        """Whether a tensor's bytes are its values one after the other."""
+        if value.is_contiguous() and value.data_ptr() and not value.is_neg():
+            return value.dtype is not torch.bfloat16 and not value.is_conj()
+        return False
 
-    def _array(self, value: Any, storage: Any) -> Any:
+    def _array(self, value: Any, kind: np.dtype[Any], storage: Any) -> Any:
         """A tensor's elements in the memory of this machine, which is lent for as long as they are looked at."""
-        kind = self._numeric.get(value.dtype)
-        shape, strides = tuple(value.shape), value.stride()
-        if kind is None or 0 in shape:
-            return None if kind is None else np.empty(shape, kind)
-        size = kind.itemsize
-        span = (1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))) * size
-        address = value.data_ptr()
-        if not address or value.storage_offset() * size + span > storage.nbytes():
+        shape, size, address = tuple(value.shape), kind.itemsize, storage.data_ptr()
+        if 0 in shape:
+            return np.empty(shape, kind)
+        if not address:
             return None
-        array = np.ndarray(shape, kind, _LENT(address, span, _READ), 0, [step * size for step in strides])
+        memory, offset = _LENT(address, storage.nbytes(), _READ), value.storage_offset() * size
+        array = np.ndarray(shape, kind, memory, offset, [step * size for step in value.stride()])
         if value.dtype is torch.bfloat16:
             return (array.astype("uint32") << 16).view("float32")
         array = array.conj() if value.is_conj() else array
@@ -195,7 +191,7 @@ class TorchBackend(Backend):
 
     def random_state(self) -> bytes:
         state = torch.default_generator.get_state()
-        return bytes(self._array(state, state.untyped_storage()).tobytes())
+        return bytes(self._array(state, np.dtype("uint8"), state.untyped_storage()).tobytes())
 
     def state(self, layer: Any) -> list[tuple[str, Any]]:
         """Read from the layers themselves where each leaves it to torch what its state is; that detaches nothing."""
