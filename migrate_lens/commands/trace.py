@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +65,7 @@ def _check_values(read: Trace) -> None:
         ValueError, TypeError: they are not.
     """
     for event in read.events:
-        for value in tensors((*event.inputs, event.value)):
+        for value in chain.from_iterable(map(tensors, (*event.inputs, event.value))):
             tensor = TensorValue._make(value)
             if isinstance(tensor.data, bytes):
                 np.frombuffer(tensor.data, _STORED.get(tensor.dtype, tensor.dtype)).reshape(tensor.shape)
@@ -98,7 +99,7 @@ def trace(asked: TraceRequest, kept: Kept, progress: Progress, *, validate: bool
     like = opened(asked.like) if asked.like else None
     _check_together(asked, validate)
     if kept.trace is not None:
-        _check_output(kept.trace, library.script or library.root)
+        _check_output(kept.trace, library.root)
     if kept.printed is not None:
         state.check_output(kept.printed, [library.script or library.root])
     with workers(asked, (asked.runtime,)) as bench:

@@ -186,7 +186,7 @@ def test_a_trace_is_tried_before_it_is_believed(shell: Shell) -> None:
         (["trace", "gone.trace"], "cannot read gone.trace"),
         (["diff", "program.py", "program.py"], "is no trace"),
         (["trace", "program.py", "--format", "yaml"], "no format 'yaml'"),
-        (["trace", "empty.py", "-o", "program.py"], "is no trace, and is not overwritten"),
+        (["trace", "empty.py", "-o", "program.py"], "it is not overwritten"),
         (["trace", "program.py", "--stop-at", "torch.rleu"], "no call torch.rleu came by"),
         (["trace", "program.py", "--validate", "--stop-at", "torch.ones"], "tries a program as it is"),
         (["trace", "damaged.trace"], "is damaged"),

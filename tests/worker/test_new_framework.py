@@ -18,7 +18,7 @@ from migrate_lens.worker import backends
 TINY = '''
 """A framework that is one class and one function; it answers for torch by putting itself there."""
 
-import sys
+import os, sys
 import types
 
 from migrate_lens.model.value import LIST, TENSOR
@@ -128,12 +128,12 @@ FRAMEWORK = TinyFramework()
 
 # One entry, and a place where the folder is found: for a framework that comes with the tool both are in the package.
 SERVE = """
-import sys
+import os, sys
 from migrate_lens.worker import backends
 backends.__path__.append(sys.argv[1])
 backends.FRAMEWORKS = (*backends.FRAMEWORKS, "tiny")
 from migrate_lens.worker.run.zygote import main
-sys.exit(main(["tiny", "hide"]))
+sys.exit(main(["tiny", "hide", str(os.dup(1))]))
 """
 
 PROGRAM = """
@@ -157,7 +157,8 @@ def job(folder: Path) -> dict[str, Any]:
         **texts, **lists, **more, **switches,
         "runtime": "tiny", "probe": "script", "path": str(folder / "program.py"), "cwd": str(folder), "seed": 7,
         "observe": True, "trace": str(folder / "trace"), "heal": "none", "about": {}, "steer": None, "environ": {},
-        "timeout": 60.0, "stdout": str(folder / "stdout"), "stderr": str(folder / "stderr"),
+        "most_output": 1 << 20, "most_trace": 1 << 20, "timeout": 60.0,
+        "stdout": str(folder / "stdout"), "stderr": str(folder / "stderr"),
     }  # fmt: skip
 
 
@@ -198,7 +199,7 @@ def test_a_framework_that_has_no_entry() -> None:
 @pytest.mark.parametrize("name", backends.FRAMEWORKS)
 def test_choosing_a_framework_imports_nothing_of_it(name: str) -> None:
     check = f"""
-import sys
+import os, sys
 from migrate_lens.worker import backends
 assert backends.load({name!r}).name == {name!r}
 assert not [m for m in sys.modules if m.partition(".")[0] in backends.FRAMEWORKS]

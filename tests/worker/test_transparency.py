@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from observed_programs import check_prints_the_same, torch_bench
 
 from benchmarks.transparency import TESTS
 from migrate_lens.discovery.discover import discover
 from migrate_lens.model.report import Runtime
 from migrate_lens.runs.bench import Bench, RunRequest, Setting
-from migrate_lens.runs.worker import Worker
 
 pytestmark = pytest.mark.real
+
+__all__ = ["torch_bench"]
 
 PROGRAMS = {
     "a container that is called in its own way": """
@@ -257,22 +256,9 @@ print(torch.ones(20000).sum() + 1, torch.relu(torch.ones(2)))
 }
 
 
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with Worker(Path(sys.executable), "torch") as worker:
-        yield Bench(worker, None, tmp_path_factory.mktemp("bench"))
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_observed_program_prints_what_it_prints_plainly(bench: Bench, tmp_path: Path, name: str) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAMS[name])
-    library = discover(program)
-    setting = Setting(library, dict.fromkeys(Runtime, ()), (), 120.0)
-    run = bench.run(RunRequest(setting, Runtime.TORCH, library.probes[0]))
-    plain = subprocess.run([sys.executable, str(program)], check=True, capture_output=True, text=True)
-    assert run.file.with_suffix(".out").read_text() == plain.stdout
-    assert run.trace.ending.how == "finished"
+    check_prints_the_same(bench, tmp_path, PROGRAMS[name])
 
 
 # A sample of Python's own tests of the language; benchmarks/transparency.py runs all of them.

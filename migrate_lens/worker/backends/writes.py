@@ -6,6 +6,7 @@ This is all that the recorder asks of a framework beyond encoding and naming.
 from __future__ import annotations
 
 import re
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 
 from migrate_lens.model.value import Encoded
 from migrate_lens.worker.backends.encoding import Encoding
+from migrate_lens.worker.observe.frames import hide
 
 # The public entry points whose result may depend on the random generator (torch docs, "Random sampling", "In-place
 # random sampling", torch.nn.init, dropout and attention layers). Only for these is the generator's state looked at.
@@ -89,3 +91,6 @@ class Writes(Encoding):
         if isinstance(value, np.ndarray):
             return (value.__array_interface__["data"][0], max(1, value.nbytes))
         return self.extent(value) if isinstance(value, self.tensor) else None
+
+
+hide(sys.modules[__name__])

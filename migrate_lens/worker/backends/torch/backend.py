@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import ctypes
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ import torch
 from migrate_lens.model.value import DEVICE, DTYPE, SIZE, TENSOR, Data, Encoded, TensorValue
 from migrate_lens.worker.backends.encoding import STRUCTURE
 from migrate_lens.worker.backends.framework import Backend
+from migrate_lens.worker.observe.frames import hide
 
 # As they are before a program may put others in their place.
 _ENTRY = (torch.nn.Module._wrapped_call_impl, torch.nn.Module._call_impl)
@@ -252,3 +254,6 @@ def _persistent(layer: Any) -> list[tuple[str, Any]]:
     """Parameters and buffers that a layer itself keeps in its state."""
     buffers = [item for item in layer._buffers.items() if item[0] not in layer._non_persistent_buffers_set]
     return [item for item in (*layer._parameters.items(), *buffers) if item[1] is not None]
+
+
+hide(sys.modules[__name__])
