@@ -200,6 +200,9 @@ def reproductions(claims: Claims, plain: Plain, folder: Path) -> Iterator[Judged
         gap = claims.gaps().get(issue["gap"]) or claimed(issue["gap"])
         if issue["outcome"] == "not reproduced":
             yield Judged("reproduction", gap.id, Truth.UNANSWERABLE, f"none was claimed: {issue['said'][:80]}")
+        if issue["outcome"] == "covered":
+            yield Judged("reproduction", gap.id, Truth.UNANSWERABLE, f"none of its own: {issue['said'][:80]}")
+            continue
         if not issue["folder"]:
             continue
         yield judge_issue(gap, issue["body"], issue["source"])

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from migrate_lens.model.trace import Event, Place, Trace
 
+_FRAMEWORK = "torch."
+
 
 @dataclass(frozen=True, slots=True)
 class Unentered:
@@ -74,13 +76,27 @@ def put_in_place(outer: Event, place: Place) -> Own | None:
     if assigned is not None:
         return Own(_dotted(tree, assigned), function.name, assigned.lineno, lines)
     owner = outer.api if outer.flags.made_layer else outer.api.rpartition(".")[0]
-    in_class = any(isinstance(node, ast.ClassDef) for node in around)
-    return Own(f"{owner}.{function.name}", function.name, function.lineno, lines) if in_class else None
+    extends = any(isinstance(node, ast.ClassDef) and _extends(tree, node) for node in around)
+    if not extends or not outer.api.startswith(_FRAMEWORK):
+        return None
+    return Own(f"{owner}.{function.name}", function.name, function.lineno, lines)
 
 
 def _holds(node: ast.AST, line: int) -> bool:
     kinds = ast.FunctionDef | ast.ClassDef
     return isinstance(node, kinds) and node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+def _extends(tree: ast.Module, kind: ast.ClassDef, met: frozenset[ast.ClassDef] = frozenset()) -> bool:
+    """Whether a class has one of the framework's among its bases, or among those of a base in the same file."""
+    for base in kind.bases:
+        if isinstance(base, ast.Attribute | ast.Name) and _dotted(tree, base).startswith(_FRAMEWORK):
+            return True
+        if isinstance(base, ast.Name):
+            here = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == base.id)
+            if any(node not in met and _extends(tree, node, met | {kind}) for node in here if node is not kind):
+                return True
+    return False
 
 
 def _assigned(tree: ast.Module, name: str) -> ast.Attribute | None:
@@ -94,16 +110,17 @@ def _assigned(tree: ast.Module, name: str) -> ast.Attribute | None:
     return None
 
 
-def _dotted(tree: ast.Module, target: ast.Attribute) -> str:
+def _dotted(tree: ast.Module, target: ast.Attribute | ast.Name) -> str:
     """The dotted name of an attribute by the imports of its file; empty where it has none."""
     head, _, rest = ast.unparse(target).partition(".")
+    rest = f".{rest}" if rest else ""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = {alias.asname or alias.name.partition(".")[0]: alias.asname and alias.name for alias in node.names}
             if head in names:
-                return f"{names[head] or head}.{rest}"
+                return f"{names[head] or head}{rest}"
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for alias in node.names:
                 if head == (alias.asname or alias.name):
-                    return f"{node.module}.{alias.name}.{rest}"
+                    return f"{node.module}.{alias.name}{rest}"
     return ""
