@@ -15,7 +15,6 @@ import hashlib
 import json
 import os
 import random
-import re
 import resource
 import shutil
 import signal
@@ -31,7 +30,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 300.0
-_FIRST_LINES = re.compile(r'File "<string>", line [1-4],')  # of a driver, before signals are listened to
 ENDED = (129, 130, 143)
 REAL = "import sys\nfrom migrate_lens.cli import main\nsys.exit(main(sys.argv[1:]))\n"
 FAKE = """
@@ -172,11 +170,19 @@ def _before(limits: Mapping[int, int]) -> Callable[[], None]:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended; ``heard`` is whether it lived when the first signal was sent."""
+    """How a command ended.
+
+    Attributes:
+        code: its exit code.
+        error: what it said.
+        heard: whether it lived when the first signal was sent.
+        unheeded: signals that were sent while nothing of ours listened: before our first line, or behind the last.
+    """
 
     code: int
     error: str
     heard: bool
+    unheeded: tuple[int, ...] = ()
 
 
 def run(folder: Path, argv: list[str], fault: Fault, driver: str, mark: str) -> Ended:
@@ -191,22 +197,34 @@ def run(folder: Path, argv: list[str], fault: Fault, driver: str, mark: str) -> 
         command, cwd=folder / "tree", env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         errors="replace", stdin=subprocess.DEVNULL, preexec_fn=_before(fault.limits), start_new_session=True,
     ) as process:  # fmt: skip
-        heard = False
+        heard, unheeded = False, []
         for delay, number in fault.signals:
             time.sleep(delay)
             heard = heard or process.poll() is None
+            if not _listens(process.pid):
+                unheeded.append(number)
             process.send_signal(number)
         _, error = process.communicate(timeout=PATIENCE)
-    return Ended(process.returncode, error, heard)
+    return Ended(process.returncode, error, heard, tuple(unheeded))
+
+
+def _listens(pid: int) -> bool:
+    """Whether a process takes SIGTERM itself, which Python leaves to those who ask for it."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False  # it has ended
+    caught = next((int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigCgt:")), 0)
+    return bool(caught >> (signal.SIGTERM - 1) & 1)
 
 
 def verdict(ended: Ended, fault: Fault) -> Iterator[str]:
     """What is wrong with how a command ended.
 
-    An interpreter that has not come to our first line yet, or cannot start within its limits, is Python's own affair.
+    Death by a signal that was sent while nothing of ours listened, and an interpreter that cannot start within its
+    limits, are Python's own affair.
     """
-    before_us = not ended.error or "migrate_lens" not in ended.error or _FIRST_LINES.search(ended.error) is not None
-    if before_us and ended.code in (-number for _, number in fault.signals):
+    if ended.code in (-number for number in ended.unheeded):
         return
     if (fault.limits or fault.environ) and "Traceback" in ended.error and "migrate_lens" not in ended.error:
         return

@@ -46,6 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(_usage_message(error), "migrate-lens --help, or migrate-lens COMMAND --help")
     except OSError as error:
         return _complain(f"{error.filename or 'the system'}: {error.strerror or error}", "see that it can be used")
+    except MemoryError:
+        return _complain("there is not enough memory", "raise the limit, or run it where there is more")
     except KeyboardInterrupt:
         code = INTERRUPTED
     except Exception:  # noqa: BLE001 - the command line's edge: status 1 means gaps, so a fault of ours must not end in it

@@ -167,6 +167,13 @@ def test_no_file_of_the_library_is_written_over(lib: Path, pipeline: Pipeline, c
     assert (lib / "smoke.py").read_text() == before
 
 
+def test_too_little_memory_is_one_line(lib: Path, pipeline: Pipeline, capsys: Capture) -> None:
+    pipeline.error = MemoryError()
+    assert main(["diagnose", str(lib)]) == 2
+    assert "not enough memory" in capsys.readouterr().err
+    assert list(Path.cwd().iterdir()) == []
+
+
 BAD: list[tuple[list[str], str, str]] = [
     ([], "missing command", "--help"),
     (["diagnos"], "no such command", "--help"),
