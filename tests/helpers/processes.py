@@ -25,11 +25,16 @@ def lens(*arguments: object) -> list[str]:
     return [sys.executable, "-c", MAIN, *map(str, arguments)]
 
 
+_ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 def _minds_an_interrupt() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for number in _ENDS:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _ignores_an_interrupt() -> None:
+    _minds_an_interrupt()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -39,8 +44,8 @@ def running(command: Sequence[str], *, ignoring: bool = False, **options: Any) -
 
     Args:
         command: what to run.
-        ignoring: leave SIGINT ignored, as ``nohup`` and a shell's ``&`` do. Otherwise it has its ordinary meaning, also
-            where the suite itself was started by one of these.
+        ignoring: leave SIGINT ignored, as a shell's ``&`` does. Otherwise it has its ordinary meaning, as SIGTERM and
+            SIGHUP have it, also where the suite itself was started with them ignored (``nohup``).
         options: what ``Popen`` takes.
     """
     before = _ignores_an_interrupt if ignoring else _minds_an_interrupt
