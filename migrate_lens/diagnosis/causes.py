@@ -7,12 +7,12 @@ in changes the program's outcome. That is tried, not guessed: the healed run is 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from migrate_lens.compare.blame import near
 from migrate_lens.compare.divergences import IN_PLACE, VIEW, Divergence, divergences
-from migrate_lens.compare.findings import node_name
+from migrate_lens.compare.findings import key_of, node_name
 from migrate_lens.compare.outcome import disagreement, ending_said, own_frame, recorded
 from migrate_lens.compare.steady import Luck
 from migrate_lens.diagnosis.subject import Subject
@@ -259,7 +259,21 @@ def shown_as_exceptions(
     raised = {id(d): ended for d in blamed}
     others = [d for d in kinds if id(d) not in raised]
     raised |= _raised_when_left_in(trial, others, promoted, stopped)
-    return [_shown(d, raised[id(d)]) if id(d) in raised else d for d in kept]
+    return _in_one_way(kept, kinds, raised)
+
+
+def _in_one_way(
+    kept: Sequence[Divergence], kinds: Sequence[Divergence], raised: Mapping[int, Raised]
+) -> list[Divergence]:
+    """One cause is shown in one way: as an exception where each of its places leads to one, else as what it is."""
+    endings = {(key_of(d), d.got.place): raised[id(d)] for d in kinds if id(d) in raised}
+    quiet = {key_of(d) for d in kinds if (key_of(d), d.got.place) not in endings}
+    shown = []
+    for divergence in kept:
+        key = key_of(divergence)
+        ending = None if key in quiet else endings.get((key, divergence.got.place))
+        shown.append(divergence if ending is None else _shown(divergence, ending))
+    return shown
 
 
 def _raised_when_left_in(
