@@ -31,6 +31,7 @@ class Options:
         keep_torch: leave real torch visible in the Paddle runtimes.
         timeout: seconds that any one stage may take.
         tests: run the ``test`` stage too.
+        test_select: pytest's ``-k`` expression, which chooses among the tests.
         stop_at_first: do not go on past the first gap.
         backward: differentiate each probe's result, and compare gradients too.
         state: folder for the results of the last diagnosis.
@@ -51,6 +52,7 @@ class Options:
     configured: tuple[str, ...] = ()
     backward: bool = False
     cache: bool = True
+    test_select: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ class Given:
         keep_torch: leave real torch visible in the Paddle runtimes.
         timeout: seconds that any one stage may take.
         tests: run the library's test files too.
+        test_select: pytest's ``-k`` expression, which chooses among the tests.
         stop_at_first: do not go on past the first gap.
         backward: differentiate each probe's result.
         state: folder for the results.
@@ -88,6 +91,7 @@ class Given:
     keep_torch: bool | None = None
     timeout: float | None = None
     tests: bool | None = None
+    test_select: str | None = None
     stop_at_first: bool = False
     backward: bool = False
     state: Path | None = None
@@ -116,6 +120,7 @@ def load(path: Path, given: Given = NOTHING) -> Options:
         keep_torch=bool(_first(given.keep_torch, file.get("keep-torch"))),
         timeout=_timeout(given.timeout, file),
         tests=bool(_first(given.tests, file.get("tests"))),
+        test_select=str(_first(given.test_select, file.get("test-select")) or ""),
         stop_at_first=given.stop_at_first,
         backward=given.backward,
         state=Path(os.path.abspath(DEFAULT_STATE if given.state is None else given.state.expanduser())),
@@ -198,6 +203,7 @@ _TYPES: dict[str, _Check] = {
     "keep-torch": _BOOLEAN,
     "timeout": ("a number of seconds", _is_number),
     "tests": _BOOLEAN,
+    "test-select": _STRING,
 }
 
 

@@ -37,6 +37,9 @@ class DiagnoseFlags:
         bool | None, typer.Option("--keep-torch/--hide-torch", help="Leave real torch visible on the Paddle side.")
     ] = None
     tests: Annotated[bool | None, typer.Option("--tests/--no-tests", help="Run the library's pytest files too.")] = None
+    test_select: Annotated[
+        str | None, typer.Option(metavar="EXPR", help="Run the tests that match, as pytest's -k has it.")
+    ] = None
     timeout: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="The time that any one stage may take [default: 600].")
     ] = None
@@ -67,6 +70,7 @@ def diagnose(flags: DiagnoseFlags) -> int:
         keep_torch=flags.keep_torch,
         timeout=flags.timeout,
         tests=flags.tests,
+        test_select=flags.test_select,
         stop_at_first=flags.stop_at_first,
         backward=flags.backward,
         state=flags.state,

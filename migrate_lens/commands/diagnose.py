@@ -6,7 +6,7 @@ import json
 import platform
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from migrate_lens.diagnosis.ladder import Ladder, Limits
 from migrate_lens.diagnosis.met import Met
 from migrate_lens.discovery.discover import discover
 from migrate_lens.model.progress import Progress
-from migrate_lens.model.report import Report, Runtime
+from migrate_lens.model.report import Gap, Report, Runtime, SuiteTable
 from migrate_lens.model.target import TARGET
 from migrate_lens.native import Shelf
 from migrate_lens.protocol.journal import is_trace, seal
@@ -43,6 +43,7 @@ def diagnose(options: Options, progress: Progress) -> Report:
         stop_at_first=options.stop_at_first,
         backward=options.backward,
         keep_torch=options.keep_torch,
+        test_select=options.test_select,
     )
     with _folder() as folder, _workers(pythons, options) as (torch, target):
         progress(f"starting {Runtime.TORCH} and {Runtime.TARGET}")
@@ -52,6 +53,8 @@ def diagnose(options: Options, progress: Progress) -> Report:
         verdict = ladder.climb()
         _keep_traces(ladder.met, options)
     met = ladder.met
+    gaps = classify(met.findings)
+    table = _table(met, gaps)
     return Report(
         library=library,
         torch=environments[0],
@@ -61,12 +64,21 @@ def diagnose(options: Options, progress: Progress) -> Report:
         stages=tuple(met.stages),
         traces=tuple(met.traces),
         first=met.first,
-        gaps=classify(met.findings),
+        gaps=gaps if table is None else tuple(sorted(gaps, key=lambda gap: -table.held_back.get(gap.id, 0))),
         skipped=tuple(dict.fromkeys((*library.skipped, *met.skipped))),
         verdict=verdict,
         notes=tuple(dict.fromkeys(met.notes)),
         shortfalls=tuple(dict.fromkeys(met.shortfalls)),
+        tests=table,
     )
+
+
+def _table(met: Met, gaps: Sequence[Gap]) -> SuiteTable | None:
+    """The table of the suite, where there is one, with the gaps that each test meets."""
+    if met.table is None:
+        return None
+    found = {gap.id: finding for gap, finding in zip(gaps, met.findings, strict=True)}
+    return SuiteTable(tuple(met.table.rows(found)))
 
 
 @contextmanager
@@ -94,9 +106,9 @@ def _keep_traces(met: Met, options: Options) -> None:
     kept = waiting(options.state / TRACES)
     shutil.rmtree(kept, ignore_errors=True)
     kept.mkdir()
-    for number, (_, run) in enumerate(met.bases):
-        shutil.copyfile(run.file, kept / f"{number}.trace")
-        if is_trace(run.file):
+    for number, (_, file) in enumerate(met.bases):
+        shutil.copyfile(file, kept / f"{number}.trace")
+        if is_trace(file):
             seal(kept / f"{number}.trace")
     write(kept / INDEX, json.dumps(_index(met, options), indent=1))
 

@@ -16,7 +16,7 @@ from migrate_lens.model.errors import LibraryError, UsageError
 from migrate_lens.model.progress import Progress
 from migrate_lens.model.report import Level, Library, Probe, Runtime
 from migrate_lens.model.trace import Event, Finished, Parts, Trace
-from migrate_lens.model.value import SCALARS, Encoded, TensorValue, tensors
+from migrate_lens.model.value import RAW, SCALARS, Encoded, TensorValue, tensors
 from migrate_lens.protocol.journal import is_sound, is_trace, seal
 from migrate_lens.protocol.selector import Counter, parse
 from migrate_lens.runs.bench import Steering
@@ -67,7 +67,7 @@ def _check_values(read: Trace) -> None:
     for event in read.events:
         for value in chain.from_iterable(map(tensors, (*event.inputs, event.value))):
             tensor = TensorValue._make(value)
-            if isinstance(tensor.data, bytes):
+            if isinstance(tensor.data, RAW):
                 np.frombuffer(tensor.data, _STORED.get(tensor.dtype, tensor.dtype)).reshape(tensor.shape)
 
 
@@ -264,7 +264,7 @@ def _result(path: Path, selector: str) -> Encoded:
     """What a call of another trace gave."""
     other = opened(path)
     event = other.events[numbers(other, selector)[0] - 1]
-    is_whole = event.returned and all(isinstance(tensor[3], bytes) for tensor in tensors(event.value))
+    is_whole = event.returned and all(isinstance(tensor[3], RAW) for tensor in tensors(event.value))
     if not is_whole:
         raise UsageError(f"{path} has no whole result of {selector}", "record it with --record values")
     return event.value

@@ -23,6 +23,7 @@ from migrate_lens.model.value import (
     describe,
     tag,
 )
+from migrate_lens.protocol.parts import part_of
 
 _SCALAR = ""  # what has no tag travels as itself
 _VALUES = {
@@ -118,7 +119,8 @@ def _finding(key: Key, members: Sequence[Divergence], stage: Stage, library: Lib
     if not first.hard:
         evidence.append("the program's outcome depends on it")
     facts = facts_of(first) | {"outside": all(is_outside(place, library) for place in places)}
-    return Finding(key, stage, sites, first.expected, first.actual, facts, tuple(evidence))
+    parts = frozenset(part_of(d.got.visit) for d in members)
+    return Finding(key, stage, sites, first.expected, first.actual, facts, tuple(evidence), parts)
 
 
 def _stands(place: Place, library: Library) -> str:

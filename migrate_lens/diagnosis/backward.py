@@ -20,6 +20,7 @@ from migrate_lens.model.report import Symptom
 from migrate_lens.model.trace import Event, EventKey, EventKind, Trace
 from migrate_lens.model.value import Encoded, TensorValue, tensors
 from migrate_lens.protocol.journal import BACKWARD_PASS
+from migrate_lens.protocol.parts import part_of
 from migrate_lens.runs.bench import Run
 
 # Backward passes that are looked at in one diagnosis of a probe.
@@ -101,7 +102,7 @@ class _Passes:
 
     def _raising(self) -> list[Divergence]:
         """The passes that raise once the calls at fault are cut out."""
-        run = self.trial.healed(skip=self.cut)
+        run = self.trial.of_tests(self.failed).healed(skip=self.cut)
         met = divergences(self.trial.base.trace, run.trace)
         return [d for d in met if raises_in_backward(d) and d.symptom is Symptom.EXCEPTION]
 
@@ -163,7 +164,7 @@ class _Search:
     """
 
     def __init__(self, trial: Trial, divergence: Divergence, cut: Nodes) -> None:
-        self._trial = trial
+        self._trial = trial.of_tests([divergence])
         self._pass = divergence
         self._cut = cut
         self._left = _TRIALS
@@ -217,6 +218,8 @@ def _candidates(trace: Trace, seen: EventKey, cut: frozenset[str]) -> dict[str, 
     known = _differentiable(trace)
     calls: dict[str, Event] = {}
     for event in trace.events[:position]:
+        if part_of(event.visit) != part_of(seen.visit):
+            continue  # of another test
         node = node_name(event.place)
         if node not in cut and _in_graph(event, known):
             calls.setdefault(node, event)
@@ -252,6 +255,7 @@ def _gradients_by_fault(trial: Trial, kept: Sequence[Divergence]) -> list[Diverg
     gradients = [d for d in kept if d.symptom is Symptom.GRADIENT and d.hard]
     if not gradients:
         return list(kept)
+    trial = trial.of_tests(gradients)
     ours = trial.with_gradients().trace
     theirs = trial.healed(gradients=True).trace
     faults = {id(d): culprit(ours, theirs, d.want.key) for d in gradients}

@@ -6,6 +6,7 @@ in changes the program's outcome. That is tried, not guessed: the healed run is 
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from migrate_lens.compare.outcome import disagreement, ending_said, own_frame, r
 from migrate_lens.compare.steady import Luck
 from migrate_lens.diagnosis.subject import Subject
 from migrate_lens.model.report import Runtime, Symptom
-from migrate_lens.model.trace import Died, Ending, Event, Raised, Trace
+from migrate_lens.model.trace import Died, Ending, Event, Parts, Raised, Trace
 from migrate_lens.model.value import (
     ARRAY,
     SEQUENCES,
@@ -25,14 +26,17 @@ from migrate_lens.model.value import (
     references,
     tag,
 )
+from migrate_lens.protocol.parts import part_of
 from migrate_lens.runs.bench import Healing, Run, RunRequest
 
 # Trials in one diagnosis of a probe, and the seconds that they may take: this many healed runs' worth, within limits.
 _TRIALS = 32
 _RUNS, _LEAST, _MOST = 4.0, 5.0, 60.0
+_TESTS = 3  # of a suite, in which a difference is left in
 
 NO_LUCK = Luck({}, ())
 Group = list[Divergence]
+Kind = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,7 @@ class Trial:
         healed_seconds: wall time of a healed run.
         own: what torch's own runs differ in, which is no matter then.
         hashable: whether sizes are handed over that can be keys, without which the program does not go on.
+        settled: kinds of differences of which other tests of the suite have shown whether an outcome depends on them.
     """
 
     subject: Subject
@@ -54,6 +59,7 @@ class Trial:
     healed_seconds: float = 0.0
     own: Luck = NO_LUCK
     hashable: bool = False
+    settled: dict[Kind, bool] = field(default_factory=dict)
 
     def budget(self) -> float:
         """When to stop trying, on the clock of ``time.monotonic``."""
@@ -68,9 +74,34 @@ class Trial:
         request = self._request(Runtime.TARGET, healing=healing, gradients=gradients)
         return self._run(replace(request, finish=finish))
 
-    def leaving_in(self, group: Iterable[Divergence]) -> Run:
-        """A healed run in which some differences are left as the target has them."""
-        return self.healed(spare=sorted({node_name(divergence.got.place) for divergence in group}))
+    def leaving_in(self, group: Iterable[Divergence], seen_in: Iterable[Divergence] | None = None) -> Run:
+        """A healed run in which some differences are left as the target has them.
+
+        Args:
+            group: those differences.
+            seen_in: of a suite, a few tests in which each of these was met are enough to see by; default: all tests.
+        """
+        there = self if seen_in is None else self.of_tests(seen_in, _TESTS)
+        return there.healed(spare=sorted({node_name(divergence.got.place) for divergence in group}))
+
+    def of_tests(self, met: Iterable[Divergence], most: int = sys.maxsize) -> Trial:
+        """The same in those tests of a suite in which differences were met, in the quickest for each kind of them.
+
+        Args:
+            met: the differences; one that was met outside of tests needs them all.
+            most: tests for each kind.
+        """
+        probe = self.subject.probe
+        runs = {run.number: run for run in self.base.trace.tests}
+        wanted: set[str] = set()
+        for group in _groups(met).values():
+            parts = {part_of(divergence.got.visit) for divergence in group}
+            if not probe.tests or not parts & runs.keys():
+                return self
+            quickest = sorted((runs[part] for part in parts if part in runs), key=lambda run: run.seconds)
+            wanted |= {run.node for run in quickest[:most]}
+        tests = tuple(name for name in probe.tests if name in wanted)
+        return replace(self, subject=replace(self.subject, probe=replace(probe, tests=tests)))
 
     def unshared(self, node: str) -> Run:
         """A run of torch's in which the results of one node are copies."""
@@ -86,6 +117,8 @@ class Trial:
 
     def same(self, want: Ending, got: Ending) -> bool:
         """Whether two endings agree."""
+        if isinstance(want, Parts) and self.subject.probe.tests:
+            want = Parts({name: fate for name, fate in want.fates.items() if name in self.subject.probe.tests})
         return disagreement(self.own.of_outcome(want), self.own.of_outcome(got)) is None
 
     def _request(
@@ -137,6 +170,16 @@ def outcome_depends_on(trial: Trial, soft: Sequence[Divergence], outcomes: Outco
     """
     if outcomes.natural is None:
         return []
+    known = [d for d in soft if trial.settled.get(_kind(d))]
+    soft = [d for d in soft if _kind(d) not in trial.settled]
+    found = _outcome_depends_on(trial, soft, outcomes)
+    if trial.subject.probe.tests:
+        needed = {_kind(d) for d in found}
+        trial.settled.update((kind, kind in needed) for kind in map(_kind, soft))
+    return [*known, *found]
+
+
+def _outcome_depends_on(trial: Trial, soft: Sequence[Divergence], outcomes: Outcomes) -> list[Divergence]:
     shared: list[Divergence] = []
     if outcomes.healed is not None:
         suspects = [d for d in soft if d.detail == VIEW and written_later(d, trial.base)]
@@ -151,7 +194,7 @@ def outcome_depends_on(trial: Trial, soft: Sequence[Divergence], outcomes: Outco
 
 def _matters(trial: Trial, group: Group, healed: Ending) -> bool:
     """Whether the program ends otherwise, or a call goes otherwise, where differences of one kind are left in."""
-    trace = trial.leaving_in(group).trace
+    trace = trial.leaving_in(group, group).trace
     if not trial.same(healed, trace.ending):
         return True
     return any(divergence.hard for divergence in divergences(trial.base.trace, trace, trial.own.events))
@@ -164,7 +207,8 @@ def _that_matter(trial: Trial, shared: list[Divergence]) -> list[Divergence]:
     for divergence in shared:
         name = node_name(divergence.want.place)
         if name not in matters:
-            matters[name] = time.monotonic() > end or not trial.agrees(trial.unshared(name))
+            there = trial.of_tests([divergence], _TESTS)
+            matters[name] = time.monotonic() > end or not there.agrees(there.unshared(name))
     return [d for d in shared if matters[node_name(d.want.place)]]
 
 
@@ -199,8 +243,9 @@ class Halving:
         if not part or self.left <= 0 or time.monotonic() > self.end:
             return []
         self.left -= 1
-        spared = [divergence for group in (*self.dropped, *part) for divergence in group]
-        if self.trial.same(self.wanted, self.trial.leaving_in(spared).trace.ending):
+        touched = [divergence for group in part for divergence in group]
+        spared = [*(divergence for group in self.dropped for divergence in group), *touched]
+        if self.trial.same(self.wanted, self.trial.leaving_in(spared, touched).trace.ending):
             self.dropped.extend(part)
             return []
         if len(part) == 1:
@@ -210,12 +255,16 @@ class Halving:
         return self._kept(part[:half]) + late
 
 
-def _groups(soft: Iterable[Divergence]) -> dict[tuple[str, str, str], Group]:
-    """Divergences of one name that show in one way."""
-    groups: dict[tuple[str, str, str], Group] = {}
+def _kind(divergence: Divergence) -> Kind:
+    """What a divergence has in common with others: their name, and in which way they show."""
+    return (divergence.want.api, str(divergence.symptom), divergence.detail)
+
+
+def _groups(soft: Iterable[Divergence]) -> dict[Kind, Group]:
+    """Divergences of one kind."""
+    groups: dict[Kind, Group] = {}
     for divergence in soft:
-        key = (divergence.want.api, str(divergence.symptom), divergence.detail)
-        groups.setdefault(key, []).append(divergence)
+        groups.setdefault(_kind(divergence), []).append(divergence)
     return groups
 
 

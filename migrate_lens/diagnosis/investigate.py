@@ -9,7 +9,7 @@ with that one difference left in.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from migrate_lens.compare.align import counts
 from migrate_lens.compare.blame import UNEXPLAINED, blame, not_run
@@ -23,6 +23,7 @@ from migrate_lens.compare.unentered import unentered
 from migrate_lens.diagnosis.backward import named_by_backward, without_consequences
 from migrate_lens.diagnosis.causes import (
     NO_LUCK,
+    Kind,
     Outcomes,
     Trial,
     is_unhashable,
@@ -68,7 +69,7 @@ class Investigation:
         first: the first divergence.
         base: torch's run.
         notes: what a person should know about how this came about.
-        baseline_failed: whether the probe does not run under torch, which ends a diagnosis.
+        healed: the run that went on past each gap, where there was one.
     """
 
     stages: tuple[StageResult, ...]
@@ -77,7 +78,7 @@ class Investigation:
     first: FirstDivergence | None
     base: Run
     notes: tuple[str, ...] = ()
-    baseline_failed: bool = False
+    healed: Run | None = None
 
 
 def baseline(subject: Subject) -> Baseline:
@@ -116,10 +117,26 @@ def investigate(subject: Subject, base: Baseline, progress: Progress, *, stop_at
         sides = _with_luck(sides)
         notes = sides.own.notes()
         stage = _stage(sides.natural, subject, sides.differs)
-        findings, summary = _everything(sides)
+        findings, summary, _ = _everything(sides)
     findings = (*strays, *scope, *findings)
     first = first_divergence(sides.natural.trace, met, sides.natural.in_flight_api) if findings else None
     return Investigation((stage, *more_stages), findings, summary, first, sides.base, notes)
+
+
+def investigate_tests(subject: Subject, base: Run, natural: Run, settled: dict[Kind, bool]) -> Investigation:
+    """Hold tests under the target against torch's run of them.
+
+    Args:
+        subject: the tests.
+        base: torch's run, with all values.
+        natural: the target's run as it is, which nobody observed.
+        settled: what other tests of the suite have shown to matter or not (see ``causes.Trial``); more is added.
+    """
+    differs = disagreement(base.trace.ending, natural.trace.ending)
+    sides = _Sides(subject, base, natural, differs, settled=settled)
+    strays = leaks(natural.trace, subject.setting.scope, subject.stage, subject.library)
+    findings, summary, healed = _everything(sides)
+    return Investigation((), (*strays, *findings), summary, None, base, (), healed)
 
 
 # -- two runs side by side ---------------------------------------------------------------------------------------------
@@ -135,6 +152,7 @@ class _Sides:
         natural: the target's.
         differs: how the outcomes differ, but for what torch's own differ in.
         own: what torch's own runs differ in.
+        settled: see ``causes.Trial``.
     """
 
     subject: Subject
@@ -142,6 +160,7 @@ class _Sides:
     natural: Run
     differs: Difference | None
     own: Luck = NO_LUCK
+    settled: dict[Kind, bool] = field(default_factory=dict)
 
     def outcome_of(self, other: Run) -> Difference | None:
         """How another run's outcome differs from torch's, but for that in which torch's own differ."""
@@ -305,8 +324,8 @@ class _Healed:
         return isinstance(self.run.trace.ending, Raised)
 
 
-def _everything(sides: _Sides) -> tuple[tuple[Finding, ...], TraceSummary]:
-    """All gaps, each judged on inputs equal to torch's; and how far the run came in which they were met."""
+def _everything(sides: _Sides) -> tuple[tuple[Finding, ...], TraceSummary, Run]:
+    """All gaps, each judged on inputs equal to torch's; how far the run came in which they were met; and that run."""
     subject = sides.subject
     healed = _keep_going(sides)
     early: tuple[Finding, ...] = ()
@@ -320,17 +339,19 @@ def _everything(sides: _Sides) -> tuple[tuple[Finding, ...], TraceSummary]:
         healed.run.fate.seconds,
         sides.own,
         healed.hashable,
+        sides.settled,
     )
     kept, promoted = _that_count(trial, sides, healed)
     findings = [*early, *healed.deaths, *collect(kept, subject.stage, subject.library)]
     findings += _not_run(sides, healed)
     if sides.natural.ended_badly or healed.never_ends:
         findings.append(never_ends(trial, healed.run if healed.never_ends else sides.natural))
-    if _is_unexplained(sides, healed, findings, promoted):
+    # A test whose outcome differs still is named as what it is: unexplained.
+    if not subject.probe.tests and _is_unexplained(sides, healed, findings, promoted):
         findings += _last_resort(sides, healed, findings)
     findings = with_effect_on_result(trial, sides.natural, healed.run, kept, findings)
     findings = _with_kinds(subject, findings)
-    return tuple(findings), _summary(sides.base, healed.run, subject, _stopped(healed))
+    return tuple(findings), _summary(sides.base, healed.run, subject, _stopped(healed)), healed.run
 
 
 def _not_run(sides: _Sides, healed: _Healed) -> list[Finding]:

@@ -5,7 +5,7 @@ Each rung is tried under torch first: what does not run there says nothing about
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from migrate_lens.diagnosis.lower_operators import with_lower_operators
 from migrate_lens.diagnosis.met import Met
 from migrate_lens.diagnosis.plain import changed_by_observation, marked
 from migrate_lens.diagnosis.subject import Baseline, Subject
+from migrate_lens.diagnosis.suite_rung import SuiteRung
 from migrate_lens.model.errors import UsageError
 from migrate_lens.model.progress import Progress
 from migrate_lens.model.report import Finding, Outcome, Probe, ProbeKind, Runtime, Shortfall, Skipped, Stage, Verdict
@@ -35,6 +36,7 @@ class Limits:
         stop_at_first: do not go on past the first gap.
         backward: differentiate each probe's result.
         keep_torch: whether real torch is visible on the target's side.
+        test_select: pytest's ``-k`` expression, which chooses among the tests; empty for all.
     """
 
     scope: tuple[str, ...]
@@ -43,6 +45,7 @@ class Limits:
     stop_at_first: bool
     backward: bool
     keep_torch: bool = False
+    test_select: str = ""
 
 
 class Ladder:
@@ -88,8 +91,7 @@ class Ladder:
             return self._ended(runs_under_torch=False)
         self._imports()
         named_run = self._probes()
-        if self._limits.tests and self._met_torch:
-            self._tests()
+        named_run = self._tests() and named_run
         if self._met_torch:
             self._compiled_while_running()
         return self._ended(runs_under_torch=self._met_torch and named_run)
@@ -154,16 +156,27 @@ class Ladder:
         self._try(Stage.IMPORT, probe, given=True)
 
     def _probes(self) -> bool:
-        """Run the probes; whether those that the user named run under torch. What was found is put aside instead."""
-        library = self._library
-        run_under_torch = [self._try(Stage.RUN, probe, given=self._given) for probe in library.probes]
-        return all(run_under_torch) or library.probes_from in ("found", "imports")
+        """Run the programs; whether those that the user named run under torch. What was found is put aside instead."""
+        programs = [probe for probe in self._library.probes if probe.kind is not ProbeKind.PYTEST]
+        run_under_torch = [self._try(Stage.RUN, probe, given=self._given) for probe in programs]
+        return all(run_under_torch) or self._library.probes_from in ("found", "imports")
 
-    def _tests(self) -> None:
-        """Run the library's test files."""
-        for path in self._library.tests:
-            spec = path.relative_to(self._library.root).as_posix()
-            self._try(Stage.TEST, Probe(ProbeKind.PYTEST, spec, path), given=False)
+    def _tests(self) -> bool:
+        """Run pytest files, as one suite; whether tests that the user named pass under torch."""
+        library = self._library
+        named = [probe for probe in library.probes if probe.kind is ProbeKind.PYTEST]
+        files = library.tests if self._limits.tests else ()
+        if not (named or files):
+            return True
+        if self._lacks_pytest:
+            for probe in named:
+                self.met.put_aside(probe.spec, self._lacks_pytest)
+            return True
+        rung = SuiteRung(self._bench, self._setting, self.met, self._progress, self._investigated, self._scope_of)
+        passed = rung.run(named, files, self._limits.test_select)
+        self._setting = rung.setting
+        self._met_torch = self._met_torch or passed
+        return passed or not (named and self._given)
 
     def _compiled_while_running(self) -> None:
         """Look at what was compiled on the way, once all programs have run."""
@@ -216,14 +229,10 @@ class Ladder:
 
     def _compare(self, subject: Subject, base: Baseline) -> None:
         """Run the probe under the target, look below what differs, and keep what that shows."""
-        self._setting = replace(self._setting, scope=self._limits.scope or self._scope_of(base.run))
+        self._setting = replace(self._setting, scope=self._scope_of(base.run.trace.users))
         subject = replace(subject, setting=self._setting)
-        stop_at_first = self._limits.stop_at_first
-        investigation = investigate(subject, base, self._progress, stop_at_first=stop_at_first)
-        trace = investigation.base.trace
-        findings = with_lower_operators(self._bench, self._setting, trace, investigation.findings)
-        if self._kernels is not None and not stop_at_first:
-            findings = self._kernels.with_constructs(self._setting, subject.probe, findings)
+        investigation = investigate(subject, base, self._progress, stop_at_first=self._limits.stop_at_first)
+        findings = self._looked_below(subject, investigation)
         self.met.investigated(subject.probe, investigation)
         for refused in base.run.trace.refused:
             self.met.put_aside(refused.module, f"not observed: {refused.reason}")
@@ -235,6 +244,21 @@ class Ladder:
             self.met.add_observed(
                 marked(finding, changed) if changed else finding, self._setting.unbuilt, self._target_extensions()
             )
+
+    def _looked_below(self, subject: Subject, investigation: Investigation) -> tuple[Finding, ...]:
+        """What a probe showed, by what is at fault below the calls in which it shows."""
+        setting = subject.setting
+        trace = investigation.base.trace
+        findings = with_lower_operators(self._bench, setting, trace, investigation.findings)
+        if self._kernels is not None and not self._limits.stop_at_first:
+            findings = self._kernels.with_constructs(setting, subject.probe, findings)
+        return tuple(findings)
+
+    def _investigated(self, subject: Subject, investigation: Investigation) -> None:
+        """Keep what a batch of tests showed."""
+        self.met.notes.extend(investigation.notes)
+        for finding in self._looked_below(subject, investigation):
+            self.met.add_observed(finding, subject.setting.unbuilt, self._target_extensions())
 
     def _count(self, probe: Probe, base: Baseline, investigation: Investigation, findings: Sequence[Finding]) -> None:
         """Keep what of a probe was exercised, and what was not."""
@@ -249,9 +273,11 @@ class Ladder:
         if short is not None:
             self.met.shortfalls.append(short)
 
-    def _scope_of(self, run: Run) -> tuple[str, ...]:
+    def _scope_of(self, users: Iterable[str]) -> tuple[str, ...]:
         """The library's own packages, and the packages that were seen to import torch."""
-        seen = {module.partition(".")[0] for module in run.trace.users} - {"__main__", "__probe__"}
+        if self._limits.scope:
+            return self._limits.scope
+        seen = {module.partition(".")[0] for module in users} - {"__main__", "__probe__"}
         return tuple(sorted(seen | set(self._library.packages) | set(self._setting.scope)))
 
     def _target_extensions(self) -> Path | None:

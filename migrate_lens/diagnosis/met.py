@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from migrate_lens.diagnosis.investigate import Investigation
+from migrate_lens.diagnosis.suite import Table
 from migrate_lens.model.report import (
     Finding,
     FirstDivergence,
@@ -19,7 +20,6 @@ from migrate_lens.model.report import (
     TraceSummary,
 )
 from migrate_lens.native import LOADERS, NativeReport, link_findings
-from migrate_lens.runs.bench import Run
 
 _OF_LOADING = (Symptom.EXCEPTION, Symptom.MISSING_API, Symptom.IMPORT_ERROR)
 
@@ -37,8 +37,9 @@ class Met:
         shortfalls: what could have been exercised and was not, or not in whole.
         exercised: whether a torch call was made on both sides, or an extension was built.
         notes: what a person should know about how this was found.
-        bases: each probe that runs under torch, with torch's run.
+        bases: each probe that runs under torch, with the trace of torch's run.
         first: the first divergence.
+        table: what became of each test, where tests were run.
     """
 
     library: Library
@@ -49,8 +50,9 @@ class Met:
     shortfalls: list[Shortfall] = field(default_factory=list)
     exercised: bool = False
     notes: list[str] = field(default_factory=list)
-    bases: list[tuple[Probe, Run]] = field(default_factory=list)
+    bases: list[tuple[Probe, Path]] = field(default_factory=list)
     first: FirstDivergence | None = None
+    table: Table | None = None
 
     def put_aside(self, name: str, reason: str, flag: str = "") -> None:
         """Something that was found and says nothing about the target; both lists of the report have it."""
@@ -59,7 +61,7 @@ class Met:
 
     def investigated(self, probe: Probe, investigation: Investigation) -> None:
         """What one probe showed, all but its findings."""
-        self.bases.append((probe, investigation.base))
+        self.bases.append((probe, investigation.base.file))
         self.stages.extend(investigation.stages)
         self.notes.extend(investigation.notes)
         self.first = self.first or investigation.first
@@ -71,7 +73,7 @@ class Met:
         for index, known in enumerate(self.findings):
             if known.key == finding.key:
                 sites = tuple(dict.fromkeys((*known.sites, *finding.sites)))
-                self.findings[index] = replace(known, sites=sites)
+                self.findings[index] = replace(known, sites=sites, parts=known.parts | finding.parts)
                 return
         self.findings.append(finding)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
@@ -150,12 +151,16 @@ class Probe:
         spec: what the user typed, or the path relative to the library; shown in reports.
         path: the file to run for scripts and pytest files, None for callables and imports.
         modules: the modules to import for ``IMPORTS``.
+        tests: pytest files or nodes of a whole suite, named from the library's folder.
+        select: pytest's ``-k`` expression, which chooses among them.
     """
 
     kind: ProbeKind
     spec: str
     path: Path | None = None
     modules: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
+    select: str = ""
 
     @classmethod
     def from_json(cls, fields: Fields) -> Probe:
@@ -295,6 +300,115 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
+class TestRow:
+    """What became of one test of a suite; outcomes are pytest's words, or how the process ended in it.
+
+    Attributes:
+        node: as pytest names it, from the library's folder.
+        torch: its outcome under torch.
+        target: its outcome under the target as it is.
+        healed: its outcome in the run that goes on past each gap; empty where it does not pass under torch.
+        gaps: ids of the gaps that it meets.
+        reason: why it does not pass, where it does not.
+    """
+
+    node: str
+    torch: str
+    target: str
+    healed: str
+    gaps: tuple[str, ...] = ()
+    reason: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it passes under torch, without which it says nothing about the target."""
+        return self.torch == Outcome.PASSED
+
+    @property
+    def held_back(self) -> bool:
+        """Whether it passes under torch and not under the target as it is."""
+        return self.counts and self.target != Outcome.PASSED
+
+    @property
+    def unexplained(self) -> bool:
+        """Whether it still fails where every gap is closed, or is held back by none that is known."""
+        return self.counts and (self.healed != Outcome.PASSED or (self.held_back and not self.gaps))
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> TestRow:
+        """The row, as a report has it."""
+        return cls(
+            fields.text("node"),
+            fields.text("torch"),
+            fields.text(target.TARGET.name),
+            fields.text("healed"),
+            fields.texts("gaps"),
+            fields.text("reason"),
+        )
+
+    def to_json(self) -> Json:
+        """The row, as a report has it."""
+        return {
+            "node": self.node,
+            "torch": self.torch,
+            target.TARGET.name: self.target,
+            "healed": self.healed,
+            "gaps": list(self.gaps),
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteTable:
+    """What became of each test of a suite."""
+
+    rows: tuple[TestRow, ...]
+
+    @property
+    def under_torch(self) -> int:
+        """How many tests pass under torch."""
+        return sum(row.counts for row in self.rows)
+
+    @property
+    def as_it_is(self) -> int:
+        """How many of them pass under the target as it is."""
+        return sum(row.counts and not row.held_back for row in self.rows)
+
+    @property
+    def with_gaps_closed(self) -> int:
+        """How many of them pass in the run that goes on past each gap."""
+        return sum(row.counts and row.healed == Outcome.PASSED for row in self.rows)
+
+    @property
+    def unexplained(self) -> tuple[TestRow, ...]:
+        """Those that no gap explains."""
+        return tuple(row for row in self.rows if row.unexplained)
+
+    @property
+    def held_back(self) -> Mapping[str, int]:
+        """By the id of a gap, how many tests it holds back."""
+        return Counter(gap for row in self.rows if row.held_back for gap in row.gaps)
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> SuiteTable:
+        """The table, as a report has it."""
+        return cls(tuple(TestRow.from_json(row) for row in fields.parts("rows")))
+
+    def to_json(self) -> Json:
+        """The table, as a report has it, and what follows from it."""
+        return {
+            "pass": {
+                "torch": self.under_torch,
+                target.TARGET.name: self.as_it_is,
+                "healed": self.with_gaps_closed,
+            },
+            "held_back": dict(self.held_back),
+            "unexplained": [row.node for row in self.unexplained],
+            "rows": [row.to_json() for row in self.rows],
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Shortfall:
     """Something that could have been exercised and was not, or not in whole.
 
@@ -427,6 +541,7 @@ class Finding:
         actual: what Paddle did.
         facts: what the rules may ask about it; the names are listed in ``classify.rules.FACTS``.
         evidence: lines for a person, each one a thing that was observed.
+        parts: the parts of a suite (see ``protocol.parts``) in which it was met: tests, fixtures, modules.
     """
 
     key: Key
@@ -436,6 +551,7 @@ class Finding:
     actual: str
     facts: Mapping[str, Fact] = field(default_factory=dict)
     evidence: tuple[str, ...] = ()
+    parts: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -650,6 +766,7 @@ class Report:
     verdict: Verdict
     notes: tuple[str, ...] = ()
     shortfalls: tuple[Shortfall, ...] = ()
+    tests: SuiteTable | None = None
 
     @classmethod
     def from_json(cls, fields: Fields) -> Report:
@@ -675,10 +792,12 @@ class Report:
             verdict=Verdict(fields.text("verdict")),
             notes=fields.texts("notes"),
             shortfalls=tuple(Shortfall.from_json(one) for one in fields.parts("not_exercised", ())),
+            tests=None if (tests := fields.maybe("tests")) is None else SuiteTable.from_json(tests),
         )
 
     def to_json(self) -> Json:
         """All that it says, in the order of the JSON report; what program made it the format adds."""
+        suite = {} if self.tests is None else {"tests": self.tests.to_json()}
         return {
             "library": self.library.to_json(),
             "environment": {
@@ -694,5 +813,6 @@ class Report:
             "skipped": [asdict(skipped) for skipped in self.skipped],
             "notes": list(self.notes),
             "not_exercised": [asdict(one) for one in self.shortfalls],
+            **suite,
             "verdict": self.verdict,
         }

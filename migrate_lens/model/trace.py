@@ -422,6 +422,23 @@ class PartFailure:
     frames: tuple[Frame, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class TestRun:
+    """A test of a probe: which, and what became of it; empty where the process ended in it.
+
+    Attributes:
+        node: as pytest names it.
+        number: of the part of the program that it is (see ``protocol.parts``).
+        outcome: pytest's word.
+        seconds: how long it took.
+    """
+
+    node: str
+    number: int
+    outcome: str = ""
+    seconds: float = 0.0
+
+
 class Apart(StrEnum):
     """What a program can do that is not followed: fork a process, or begin a thread, where operators are not seen."""
 
@@ -489,6 +506,8 @@ class Trace:
         counted: kernels that the framework itself counted.
         unmet: calls that were named for something to be done at, and did not come.
         apart: what cannot be followed, as often as the program did it.
+        tests: the tests that were begun, in their order.
+        collected: the tests that were to be run.
     """
 
     events: tuple[Event, ...]
@@ -506,3 +525,8 @@ class Trace:
     counted: Counted = field(default_factory=Counted)
     unmet: tuple[str, ...] = ()
     apart: tuple[Apart, ...] = ()
+    tests: tuple[TestRun, ...] = ()
+    collected: tuple[str, ...] = ()
+
+
+EMPTY = Trace((), Died(), None, (), {}, (), (), (), (), {})

@@ -26,6 +26,7 @@ one writes the plain tuple, with a tag of those below: a named tuple does not tr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -57,6 +58,10 @@ LEFT_OUT: Final = "+"
 REFERENCE: Final = "#"
 KEYWORD: Final = "kw"
 SAMPLE: Final = "S"
+
+RAW = (bytes, memoryview)  # how values in whole are held: in memory, or as a view of the file that they are in
+# Of a large tensor that need not be kept in whole, about so many elements are.
+SAMPLE_SIZE = 1 << 12
 
 # Tolerances: torch.testing.assert_close's documented defaults (rtol), with float32 widened 16 times because the two
 # frameworks sum in different orders; the absolute part is taken relative to the largest magnitude of the tensor.
@@ -349,8 +354,15 @@ def difference(want: Encoded, got: Encoded, *, values: bool = True) -> Differenc
             return _arrays(left, right, values)
         case DictValue() as left, DictValue() as right:
             return _dicts(left, right, values)
+        case (ObjectValue() as left, ListValue() | TupleValue() as right) if is_iterator(left):
+            return Difference("type", False, "an iterator", describe(got))
         case left, right:
             return _others(left, right, values)
+
+
+def is_iterator(value: Encoded) -> bool:
+    """Whether a value can be gone through once, from wherever it has come to: a list cannot be asked for its next."""
+    return tag(value) == OBJECT and value[1] in ITERATORS
 
 
 def describe(value: Encoded) -> str:
@@ -493,9 +505,9 @@ def _alike(
     left, right = array(want), array(got)
     if left is None or right is None or left.shape == right.shape:
         return left, right
-    if isinstance(want.data, tuple) and isinstance(got.data, bytes):
+    if isinstance(want.data, tuple) and isinstance(got.data, RAW):
         return left, right.reshape(-1)[:: SampleData._make(want.data).stride]
-    if isinstance(got.data, tuple) and isinstance(want.data, bytes):
+    if isinstance(got.data, tuple) and isinstance(want.data, RAW):
         return left.reshape(-1)[:: SampleData._make(got.data).stride], right
     return None, None
 
@@ -577,6 +589,28 @@ def _others(want: Typed, got: Typed, values: bool) -> Difference | None:
     return Difference("value", False, describe(want), describe(got))
 
 
+def sampled(value: Encoded, most: int) -> Encoded:
+    """A value with a sample in place of the data of each tensor, array and layer that has more than so many bytes."""
+    match typed(value):
+        case TensorValue() | ArrayValue() as numbers:
+            return tuple(numbers._replace(data=_sample(numbers.data, most, math.prod(numbers.shape))))
+        case ListValue() | TupleValue() | NamedTupleValue() as sequence:
+            return tuple(sequence._replace(items=[sampled(item, most) for item in sequence.items]))
+        case DictValue(pairs=pairs) as mapping:
+            return tuple(mapping._replace(pairs=[(key, sampled(item, most)) for key, item in pairs]))
+        case _:
+            return value
+
+
+def _sample(data: Encoded, most: int, size: int) -> Encoded:
+    if not isinstance(data, RAW) or len(data) <= most or not size:
+        return data
+    stride = max(1, size // SAMPLE_SIZE)
+    elements = np.frombuffer(data, f"V{len(data) // size}")
+    return (SAMPLE, stride, elements[::stride].tobytes())
+
+
+ITERATORS = frozenset(("builtins.generator", "generator"))
 _OPAQUE = frozenset((OBJECT, FUNCTION, MODULE, LEFT_OUT))
 
 

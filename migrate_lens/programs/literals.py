@@ -16,6 +16,7 @@ from migrate_lens.model.value import (
     DICT,
     LIST,
     NAMED_TUPLE,
+    RAW,
     SET,
     TENSOR,
     TUPLE,
@@ -191,7 +192,7 @@ def ndarray(value: Encoded) -> str:
         Unwritable: its values are not known, or too many to write.
     """
     _, dtype, shape, data = ArrayValue._make(value)
-    if not isinstance(data, bytes):
+    if not isinstance(data, RAW):
         raise Unwritable("the values of an array are not known")
     values = np.frombuffer(data, dtype).reshape(shape)
     if values.size > WRITTEN:

@@ -196,6 +196,30 @@ class ModuleFailed(NamedTuple):
     frames: Sequence[TraceFrame]
 
 
+class Collected(NamedTuple):
+    """The tests that are to be run, in their order."""
+
+    kind: Literal["collected"]
+    nodes: Sequence[str]
+
+
+class TestBegan(NamedTuple):
+    """A test began; ``number`` is the part of the program that it is (see ``protocol.parts``)."""
+
+    kind: Literal["test"]
+    number: int
+    node: str
+
+
+class TestEnded(NamedTuple):
+    """What became of a test, and after how many seconds."""
+
+    kind: Literal["tested"]
+    number: int
+    outcome: str
+    seconds: float
+
+
 class Outcome(NamedTuple):
     """How the program ended.
 
@@ -262,6 +286,9 @@ Frame = (
     | Forked
     | ThreadBegan
     | ModuleFailed
+    | Collected
+    | TestBegan
+    | TestEnded
     | Outcome
     | Users
     | Replay
@@ -272,6 +299,7 @@ _TYPES: dict[str, Any] = {
     "about": About, "module": Module, "value": Value, "call": Called, "raise": Raised, "absent": Absent,
     "handed": Handed, "answered": Answered, "items": Item, "grad": Gradient, "state": LayerState, "op": Op,
     "counted": Counted, "unmet": Unmet, "forked": Forked, "threads": ThreadBegan, "module failed": ModuleFailed,
+    "collected": Collected, "test": TestBegan, "tested": TestEnded,
     "outcome": Outcome, "users": Users, "replay": Replay, "replayed": Replayed, "substitute": Substitute,
 }  # fmt: skip
 

@@ -112,6 +112,20 @@ class Journal:
             self._apart = True
         return (_REFERENCE, at + 12, len(view))
 
+    def mention(self) -> None:
+        """Say that the next frame has data in it that lies further ahead in the file (see ``put``)."""
+        if self._muted or self._apart:
+            return
+        with self._lock:
+            at = self._reserve(12)
+            os.pwritev(self._fd, (_APART, _SIZE.pack(0)), at)
+            self._apart = True
+
+    @staticmethod
+    def is_place(data: Any) -> bool:
+        """Whether data is where it lies in the file (see ``put``)."""
+        return type(data) is tuple and len(data) == 3 and data[0] == _REFERENCE
+
     def _reserve(self, length: int) -> int:
         """Where the next so many bytes go; what follows them is zero."""
         at = self._end
@@ -258,11 +272,11 @@ def _frames(data: mmap.mmap) -> Iterator[tuple[Any, ...]]:
 
 
 def _filled(value: Any, data: mmap.mmap) -> Any:
-    """A value with the bytes that it says are elsewhere in the file."""
+    """A value with the bytes that it says are elsewhere in the file, as views of it: nothing large is copied."""
     kind = type(value)
     if kind is tuple:
         if len(value) == 3 and value[0] == _REFERENCE:
-            return data[value[1] : value[1] + value[2]]
+            return memoryview(data)[value[1] : value[1] + value[2]]
         return tuple(_filled(v, data) for v in value)
     if kind is list:
         return [_filled(v, data) for v in value]

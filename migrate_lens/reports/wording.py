@@ -22,6 +22,7 @@ from migrate_lens.model.report import (
     Site,
     Stage,
     StageResult,
+    SuiteTable,
     TraceSummary,
     Verdict,
 )
@@ -50,6 +51,38 @@ def count(number: int, noun: str) -> str:
     """``1 gap``, ``2 gaps``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
+
+def suite(table: SuiteTable) -> str:
+    """What share of a suite passes, as it is and with all gaps closed."""
+    passing = table.under_torch
+    if not passing:
+        return f"none of {count(len(table.rows), 'test')} passes under torch"
+    said = (
+        f"of {count(passing, 'test')} that pass under torch, {table.as_it_is} pass under {TARGET.title} as they are, "
+        f"{table.with_gaps_closed} would with all gaps closed"
+    )
+    unexplained = len(table.unexplained)
+    return f"{said}; {unexplained} unexplained" if unexplained else f"{said}; none is unexplained"
+
+
+def held_back(table: SuiteTable) -> tuple[list[tuple[str, str]], str]:
+    """The gaps that hold most tests back, and how many more there are."""
+    counts = sorted(table.held_back.items(), key=lambda pair: -pair[1])
+    more = len(counts) - _MOST_HELD
+    shown = [(str(number), media.line(gap)) for gap, number in counts[:_MOST_HELD]]
+    return shown, f"and {count(more, 'more gap')}" if more > 0 else ""
+
+
+def unexplained(table: SuiteTable) -> list[str]:
+    """Tests that no gap explains, the first of them."""
+    rows = table.unexplained
+    lines = [media.line(f"{row.node}: {row.reason or row.healed}") for row in rows[:_MOST_UNEXPLAINED]]
+    more = len(rows) - _MOST_UNEXPLAINED
+    return [*lines, f"and {more} more, in the JSON report"] if more > 0 else lines
+
+
+HELD_HEADER: Final = ("tests held back", "by the gap")
+_MOST_HELD, _MOST_UNEXPLAINED = 10, 10
 
 ORIGINS: Final = {
     "option": "named by --probe",

@@ -9,7 +9,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import count
@@ -17,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 from migrate_lens.model.errors import LibraryError
-from migrate_lens.model.report import Environment, Level, Library, Probe, Runtime
-from migrate_lens.model.trace import Died, Parts, Trace
+from migrate_lens.model.report import Environment, Level, Library, Probe, ProbeKind, Runtime
+from migrate_lens.model.trace import EMPTY, Died, Parts, Trace
 from migrate_lens.model.value import Encoded
 from migrate_lens.protocol.journal import Journal, ran_full
 from migrate_lens.runs.store import load
@@ -186,6 +187,8 @@ class RunRequest:
         copy: places whose results are copied, so that they share no memory.
         kernel_log: where marked C++ calls write to.
         finish: let the process end as a program does, and not as soon as its outcome is known.
+        most_trace: bytes of trace after which it is ended.
+        enough: bytes of trace after which no other test of a suite is begun; 0 for no end.
     """
 
     setting: Setting
@@ -199,6 +202,8 @@ class RunRequest:
     copy: tuple[str, ...] = ()
     kernel_log: Path | None = None
     finish: bool = False
+    most_trace: int = MOST_TRACE
+    enough: int = 0
 
     @property
     def heals_all(self) -> bool:
@@ -248,7 +253,7 @@ class Bench:
         """
         stem = self._stem(str(request.runtime))
         job = self._job(request.setting, request.runtime, stem)
-        _put_probe(job, request.probe)
+        _put_probe(job, request.probe, request.setting.library.root)
         job["observe"] = request.observe
         job["copy"] = list(request.copy)
         job["gradients"] = request.gradients
@@ -256,13 +261,28 @@ class Bench:
         job["kernel_log"] = str(request.kernel_log or "")
         job["timeout"] = request.timeout
         job["finish"] = request.finish
+        job["most_trace"] = request.most_trace
+        job["enough"] = request.enough
         if request.healing is not None:
             _put_healing(job, request.healing)
         if request.heals_all:
             job["unbuilt"] = list(request.setting.unbuilt)
         if request.steering is not None:
             _put_steering(job, request.steering, stem)
-        return self._done(request.runtime, job)
+        return self._done(request.runtime, job, bounded=request.most_trace < MOST_TRACE)
+
+    @contextmanager
+    def forgetting(self) -> Iterator[None]:
+        """Remove the files of all runs that are made within, at its end."""
+        first = next(self._numbers)
+        try:
+            yield
+        finally:
+            last = next(self._numbers)
+            for file in self._folder.iterdir():
+                number = file.name.partition("-")[0]
+                if number.isdecimal() and first < int(number) < last:
+                    file.unlink()
 
     def replay(self, setting: Setting, runtime: Runtime, calls: Sequence[tuple[Encoded, ...]], *, zoom: bool) -> Run:
         """Make recorded calls again, each alone (see ``worker.replay``); what became of them is in the run's file."""
@@ -301,10 +321,12 @@ class Bench:
         """What the names of the next run's files begin with."""
         return self._folder / f"{next(self._numbers)}-{name}"
 
-    def _done(self, runtime: Runtime, job: Job) -> Run:
+    def _done(self, runtime: Runtime, job: Job, *, bounded: bool = False) -> Run:
         fate = self._worker(runtime).run(job)
         file = Path(job["trace"])
         self._check_room(file)
+        if bounded and fate.excess is Excess.TRACE:
+            return Run(runtime, EMPTY, file, fate, "")
         if fate.excess is Excess.TRACE or (fate.excess and runtime is Runtime.TORCH):
             raise LibraryError(
                 f"{job['spec'] or 'the program'} does not end under {runtime} {fate.bound}: it was stopped",
@@ -332,6 +354,9 @@ class Bench:
             "spec": "",
             "path": "",
             "modules": [],
+            "tests": [],
+            "test_select": "",
+            "enough": 0,
             "sys_path": [str(path) for path in (*setting.paths[runtime], library.import_root)],
             "cwd": os.getcwd(),
             "own": list(library.packages),
@@ -370,17 +395,31 @@ class Bench:
         }
 
 
-def _put_probe(job: Job, probe: Probe) -> None:
+def _put_probe(job: Job, probe: Probe, root: Path) -> None:
     job["probe"] = str(probe.kind)
     job["spec"] = probe.spec
     job["modules"] = list(probe.modules)
     job["about"] |= {"probe": str(probe.kind), "spec": probe.spec}
+    if probe.kind is ProbeKind.PYTEST:
+        _put_tests(job, probe, root)
     if probe.path is None:
         return
     job["path"] = str(probe.path)
     folder = str(probe.path.parent)
     if folder not in job["sys_path"]:
         job["sys_path"].append(folder)
+
+
+def _put_tests(job: Job, probe: Probe, library: Path) -> None:
+    """Tests are run from the library's folder, as its own people run them, and named from there."""
+    inside = probe.path is None or probe.path.is_relative_to(library)
+    root = library if inside else probe.path.parent  # type: ignore[union-attr]
+    job["cwd"] = str(root)
+    job["test_select"] = probe.select
+    job["tests"] = list(probe.tests)
+    if probe.path is not None and not probe.tests:
+        _, colons, node = probe.spec.partition("::")
+        job["tests"] = [probe.path.relative_to(root).as_posix() + colons + node]
 
 
 def _put_healing(job: Job, healing: Healing) -> None:

@@ -38,6 +38,7 @@ from migrate_lens.model.trace import (
     Raised,
     Refused,
     Stopped,
+    TestRun,
     Trace,
     Written,
 )
@@ -117,6 +118,8 @@ class _Reader:
         self._states: dict[int, LayerState] = {}
         self._unmet: tuple[str, ...] = ()
         self._apart: list[Apart] = []
+        self._tests: dict[int, TestRun] = {}
+        self._collected: tuple[str, ...] = ()
         self._counted = Counted()
         self._takers: Mapping[str, Callable[..., None]] = {
             "module": self._module,
@@ -137,6 +140,9 @@ class _Reader:
             "raise": self._raised,
             "absent": self._absent,
             "handed": self._handed,
+            "collected": self._tests_collected,
+            "test": self._test_began,
+            "tested": self._test_ended,
         }
 
     def take(self, frame: tuple[Encoded, ...]) -> None:
@@ -163,6 +169,8 @@ class _Reader:
             counted=self._counted,
             unmet=self._unmet,
             apart=tuple(self._apart),
+            tests=tuple(self._tests.values()),
+            collected=self._collected,
         )
 
     # -- around the calls --------------------------------------------------------------------------------------------
@@ -217,6 +225,16 @@ class _Reader:
 
     def _kernels(self, frame: frames.Counted) -> None:
         self._counted = Counted(frame.everywhere, frame.below)
+
+    def _tests_collected(self, frame: frames.Collected) -> None:
+        self._collected = tuple(frame.nodes)
+
+    def _test_began(self, frame: frames.TestBegan) -> None:
+        self._tests[frame.number] = TestRun(frame.node, frame.number)
+
+    def _test_ended(self, frame: frames.TestEnded) -> None:
+        ended = replace(self._tests[frame.number], outcome=frame.outcome, seconds=frame.seconds)
+        self._tests[frame.number] = ended
 
     # -- the calls ---------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from migrate_lens.model.value import DTYPE, TENSOR, Encoded, tag
+from migrate_lens.model.value import DTYPE, RAW, TENSOR, Encoded, tag
 from migrate_lens.programs.values import InputTensor, tensor_of
 from migrate_lens.remedies.fix.slots import Site
 from migrate_lens.remedies.lab import Lab
@@ -113,7 +113,7 @@ def other_values(value: Encoded) -> Iterator[Encoded]:
 
 def _other_tensors(value: InputTensor) -> Iterator[Encoded]:
     """A tensor of other elements, and one of the same in another order; indices may not allow the first."""
-    if value.dtype not in _NUMBERS or not isinstance(value.data, bytes):
+    if value.dtype not in _NUMBERS or not isinstance(value.data, RAW):
         return
     elements = np.frombuffer(value.data, value.dtype)
     yield value._replace(data=(elements * 2 + 1).astype(value.dtype).tobytes())

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from migrate_lens.model.value import ARRAY, SIZE, TENSOR, Encoded, SizeValue, array, tag
+from migrate_lens.model.value import ARRAY, RAW, SIZE, TENSOR, Encoded, SizeValue, array, tag
 from migrate_lens.programs.drafts import Draft, StepForm
 from migrate_lens.programs.literals import Array
 from migrate_lens.programs.values import ARRAYS, LISTS, array_of, items_of, tensor_of
@@ -226,7 +226,7 @@ def _cut(value: Encoded, axis: int, size: int) -> Encoded:
 def _values(value: Encoded) -> Array | None:
     """The values of a tensor or an array; None where not all of them were kept."""
     kept = array_of(value)
-    if not isinstance(kept.data, bytes):
+    if not isinstance(kept.data, RAW):
         return None
     return np.frombuffer(kept.data, kept.dtype).reshape(kept.shape) if tag(value) == ARRAY else array(value)
 

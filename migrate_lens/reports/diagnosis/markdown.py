@@ -17,6 +17,7 @@ def render(report: Report, view: View = PLAIN) -> str:
         f"**{markdown(wording.verdict(report))}**",
         _facts(report),
         _stages(report),
+        _tests(report),
         _first(report),
         *_gaps(report),
         _rest(report),
@@ -47,6 +48,21 @@ def _stages(report: Report) -> str:
         return ""
     said = wording.global_runtime(report)
     return "## Stages\n\n" + _table((*wording.STAGE_HEADER, "detail"), rows) + (f"\n\n{markdown(said)}" if said else "")
+
+
+def _tests(report: Report) -> str:
+    if report.tests is None:
+        return ""
+    blocks = ["## Tests", markdown(wording.suite(report.tests))]
+    held, more = wording.held_back(report.tests)
+    if held:
+        blocks.append(_table(wording.HELD_HEADER, [(number, code(gap)) for number, gap in held]))
+    if more:
+        blocks.append(more)
+    stray = wording.unexplained(report.tests)
+    if stray:
+        blocks += ["Tests that no gap explains:", "\n".join(f"- {markdown(line)}" for line in stray)]
+    return "\n\n".join(blocks)
 
 
 def _first(report: Report) -> str:

@@ -19,6 +19,7 @@ def render(report: Report, view: View = PLAIN) -> str:
     blocks = [
         _head(report, width),
         _stages(report, width),
+        _tests(report, width),
         _first(report, width),
         *_gaps(report, width),
         _rest(report, width),
@@ -51,6 +52,23 @@ def _stages(report: Report, width: int) -> list[str]:
     for row in rows:
         if row.detail:
             lines += wrap(f"{row.runtime} {row.stage} {row.probe}: {row.detail}", width, "  ", "    ")
+    return lines
+
+
+def _tests(report: Report, width: int) -> list[str]:
+    if report.tests is None:
+        return []
+    lines = labelled("tests", wording.suite(report.tests), width)
+    held, more = wording.held_back(report.tests)
+    if held:
+        lines += ["", *table([wording.HELD_HEADER, *held], width, right=(0,))]
+    if more:
+        lines.append(more)
+    stray = wording.unexplained(report.tests)
+    if stray:
+        lines += ["", "tests that no gap explains"]
+    for line in stray:
+        lines += wrap(line, width, "  ", "    ")
     return lines
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from migrate_lens.model.value import ArrayValue, Data, Encoded
+from migrate_lens.model.value import RAW, ArrayValue, Data, Encoded
 from migrate_lens.worker.backends.encoding import Encoding
 
 
@@ -97,7 +97,7 @@ class Healing(Building):
 
 def built_array(want: ArrayValue) -> Any:
     """A recorded numpy array; a scalar of numpy's where it has no extents, zeros where its values were not kept."""
-    if not isinstance(want.data, bytes):
+    if not isinstance(want.data, RAW):
         return np.zeros(want.shape, want.dtype)
     array = np.frombuffer(want.data, want.dtype).reshape(want.shape).copy()
     return array if want.shape else array[()]

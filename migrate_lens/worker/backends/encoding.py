@@ -24,6 +24,7 @@ from migrate_lens.model.value import (
     NAMED_TUPLE,
     OBJECT,
     SAMPLE,
+    SAMPLE_SIZE,
     SET,
     SLICE,
     TENSOR,
@@ -39,7 +40,6 @@ WHOLE = 1 << 22
 STRUCTURE = -1
 # The same where values are only compared: of more than this, a sample is enough to see that two results differ.
 BRIEF = 1 << 14
-SAMPLE_SIZE = 1 << 12
 ITEMS = 64
 TEXT = 400
 DEPTH = 4
@@ -208,6 +208,15 @@ class Encoding(Kinds):
             self.whole = max(outer, WHOLE)
         try:
             return encode(value)
+        finally:
+            self.whole = outer
+
+    def without_values(self, value: Any) -> Encoded:
+        """A tensor with its shape and dtype, and without data."""
+        outer = self.whole
+        self.whole = STRUCTURE
+        try:
+            return self.encode_tensor(value)
         finally:
             self.whole = outer
 

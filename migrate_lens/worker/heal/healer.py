@@ -24,8 +24,10 @@ from migrate_lens.model.value import (
     LayerValue,
     TensorValue,
     difference,
+    is_iterator,
     parameters,
     references,
+    sampled,
     tag,
     tensors,
     typed,
@@ -33,6 +35,7 @@ from migrate_lens.model.value import (
 from migrate_lens.protocol.flags import Flags
 from migrate_lens.protocol.frames import Called, Event, Handed, Healed, LayerState, Raised, Written
 from migrate_lens.protocol.journal import Journal
+from migrate_lens.worker.backends.encoding import BRIEF
 from migrate_lens.worker.backends.framework import TargetBackend
 from migrate_lens.worker.backends.kinds import owner_of
 from migrate_lens.worker.heal.address import ADDRESSES, Address
@@ -129,7 +132,7 @@ class Healer(Recorder):
         return super().concerns(values) or any(self._factory.is_stand_in(v) for v in values)
 
     def invoke(self, call: Call) -> Any:
-        if self.blind():
+        if self.blind() or self.visits[call.node] > self._last:
             return call.func(*call.args, **call.kwargs)
         call.visit = self.visits[call.node]
         if self._policy.everything and (call.node in self._skipped or self._stands_in(call)):
@@ -263,9 +266,9 @@ class Healer(Recorder):
             self._leave_apart(call, called, result, out)
         if healed == "differs" and called is not None and self._says_nothing(call, called):
             flags.other_inputs = True
-        self.journal.write(
-            Called("call", *call.place, call.api, [], result.value, [], written, flags.letters(), healed)
-        )
+        kept = _kept_of(result, called)
+        shown = [(index, sampled(value, BRIEF)) for index, value in written] if kept is not result.value else written
+        self.journal.write(Called("call", *call.place, call.api, [], kept, [], shown, flags.letters(), healed))
         if not healed or want is None:
             return self._kept(call, called, out)
         if not isinstance(want, Called):
@@ -307,7 +310,7 @@ class Healer(Recorder):
         if call.node in self._spared and want is not None:
             if _shares_less(want.facts, result.flags):
                 left = [*call.operands, *self.inner(out)]
-            elif difference(want.value, result.value) is not None:
+            elif difference(want.value, result.value) is not None and not is_iterator(want.value):
                 left = [*written, *self.inner(out)]
             else:
                 left = written
@@ -358,6 +361,8 @@ class Healer(Recorder):
         index = want.facts.argument
         if index is not None and index < len(operands) and self._fill(operands[index], want.value):
             return operands[index]
+        if is_iterator(want.value) and type(out) in (list, tuple):
+            return iter(out)
         return self._factory.rebuild(want.value, out, has=has)
 
     def _write_back(self, operands: Sequence[Any], written: Sequence[Written]) -> None:
@@ -484,7 +489,7 @@ class Healer(Recorder):
             return self._handed(want, number, value, base)
         encoded = self.backend.encode(value)
         if not isinstance(want, Called) or difference(want.value, encoded) is None:
-            self.note_read(number, api, encoded)
+            self.note_read(number, api, encoded if want is None else sampled(encoded, BRIEF))
             return self._target.as_key(value) if self._policy.hashable else value
         flags = Flags()
         if self._consequence(want) or not self._base_made_equal(want, base):
@@ -549,6 +554,15 @@ def _is_plain(value: Encoded, *, within: bool = False) -> bool:
     if value is None or isinstance(value, bool):
         return within
     return tag(value) in (ARRAY, "")
+
+
+def _kept_of(result: Returned, want: Called | None) -> Encoded:
+    """What is written of a result: of a large one a sample, where that says as much about how it differs."""
+    if want is None:
+        return result.value
+    brief = sampled(result.value, BRIEF)
+    same = (difference(want.value, brief) is None) == (difference(want.value, result.value) is None)
+    return brief if same else result.value
 
 
 def _differs(want: Called, result: Returned) -> bool:

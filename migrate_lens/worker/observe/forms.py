@@ -521,6 +521,8 @@ def _set_attribute(recorder: Recorder) -> Helper:
     def set_attribute(number: int, value: Any, base: Any, name: str, /) -> None:
         visits[number] += 1
         try:
+            if name == "data" and isinstance(base, backend.tensor):
+                recorder.put_in_place(base, value)
             try:
                 setattr(base, name, value)
             except Exception as error:  # the worker's edge: what a framework's object refuses is a result
@@ -574,8 +576,8 @@ def _from_import(recorder: Recorder) -> Helper:
                 visits[number] += 1
                 try:
                     loaded[number] = _load(module, names)
-                except ImportError as error:
-                    loaded[number] = _Absent(recorder.absent_import(number, module, names, error))
+                except ImportError:
+                    loaded[number] = _Absent([_one_name(recorder, number, module, name) for name in names])
                 else:
                     recorder.answered(number, loaded[number])
             source = loaded[number] if index + 1 < len(names) else loaded.pop(number)
@@ -592,8 +594,17 @@ def _from_import(recorder: Recorder) -> Helper:
     return from_import
 
 
+def _one_name(recorder: Recorder, number: int, module: str, name: str) -> Any:
+    """One of several names of which some are not there, or whose module is not."""
+    try:
+        loaded = _load(module, (name,))
+    except ImportError as error:
+        return recorder.absent_import(number, module, (name,), error)[0]
+    return _imported_name(recorder, number, loaded, module, name)
+
+
 class _Absent:
-    """What stands in for the names of a module that is not there."""
+    """What stands in for the names of a module of which some are not there."""
 
     def __init__(self, values: list[Any]) -> None:
         self.values = values

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.machinery
 import importlib.util
 import re
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
+from migrate_lens.protocol.parts import number_of
 from migrate_lens.worker.backends import FRAMEWORKS
 from migrate_lens.worker.observe import nodes
 from migrate_lens.worker.observe.constants import fill
+from migrate_lens.worker.observe.frames import hide
 from migrate_lens.worker.observe.recorder import Recorder
 
 _IMPORTS = re.compile(rb"^[ \t]*(?:import|from)[ \t]+torch\b", re.MULTILINE)
@@ -34,12 +38,14 @@ class Instrumenter:
     Attributes:
         users: names of the rewritten modules that import torch.
         refused: modules that could not be rewritten, and why.
+        counting: counts the calls of each module for themselves, where its body runs; None where that is not wanted.
     """
 
     def __init__(self, recorder: Recorder, helpers: dict[str, Any], own: frozenset[str]) -> None:
         self._recorder = recorder
         self._helpers = helpers
         self._own = own
+        self.counting: Callable[[int], AbstractContextManager[None]] | None = None
         self.users: list[str] = []
         self.refused: list[tuple[str, str]] = []
 
@@ -52,6 +58,17 @@ class Instrumenter:
         )
         sys.path_hooks.insert(0, hook)
         sys.path_importer_cache.clear()
+
+    def find_users(self) -> None:
+        """Find, where nothing was rewritten, the modules that import torch among those that are loaded."""
+        for name, module in list(sys.modules.items()):
+            path = getattr(module, "__file__", None)
+            top = name.partition(".")[0]
+            if not path or not path.endswith(".py") or top in _NEVER or top in sys.stdlib_module_names:
+                continue
+            with contextlib.suppress(OSError):  # a file that is gone says nothing
+                if _IMPORTS.search(Path(path).read_bytes()):
+                    self.users.append(name)
 
     def wanted(self, module: str, source: bytes) -> bool:
         """Whether a module is to be rewritten."""
@@ -95,4 +112,13 @@ def _loader(instrumenter: Instrumenter) -> type[importlib.machinery.SourceFileLo
         def get_code(self, fullname: str) -> CodeType | None:
             return instrumenter.code(fullname, self.path, lambda: super(Loader, self).get_code(fullname))  # type: ignore[arg-type, return-value]
 
+        def exec_module(self, module: ModuleType) -> None:
+            if instrumenter.counting is None:
+                return super().exec_module(module)
+            with instrumenter.counting(number_of(module.__name__)):
+                return super().exec_module(module)
+
     return Loader
+
+
+hide(sys.modules[__name__])

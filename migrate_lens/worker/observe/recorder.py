@@ -11,8 +11,8 @@ import inspect
 import os
 import sys
 import weakref
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
 from threading import get_ident
 from types import MethodType
@@ -20,12 +20,24 @@ from typing import Any
 
 import numpy as np
 
-from migrate_lens.model.value import KEYWORD, LIST, REFERENCE, TUPLE, Encoded, LayerValue
+from migrate_lens.model.value import (
+    KEYWORD,
+    LIST,
+    REFERENCE,
+    TENSOR,
+    TUPLE,
+    Encoded,
+    LayerValue,
+    TensorValue,
+    sampled,
+    tag,
+)
 from migrate_lens.protocol import frames
 from migrate_lens.protocol.flags import Flags
 from migrate_lens.protocol.frames import Called
 from migrate_lens.protocol.journal import Journal
-from migrate_lens.worker.backends.encoding import DEPTH, ITEMS, items_of
+from migrate_lens.protocol.parts import MOST_VISITS, PART_BITS
+from migrate_lens.worker.backends.encoding import BRIEF, DEPTH, ITEMS, items_of
 from migrate_lens.worker.backends.kinds import looks_at_caller
 from migrate_lens.worker.backends.writes import Writes
 from migrate_lens.worker.observe.call import Call, Traits, traits_of
@@ -67,6 +79,8 @@ class Recorder(Naming):
         self.kernel_log = -1
         self.caller: Callable[[Call], Any] | None = None
         self.visits: list[int] = [0]
+        self._first = 0
+        self._last = sys.maxsize
         self._looking: set[int] = set()
         self._serial = 0
         self._traits: dict[str, Traits] = {}
@@ -76,6 +90,7 @@ class Recorder(Naming):
         self._layers: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._layer_count = 0
         self._running = 0
+        self._places: dict[tuple[int, int], Encoded] = {}
 
     # -- modules -------------------------------------------------------------------------------------------------
 
@@ -84,9 +99,22 @@ class Recorder(Naming):
         base = len(self.nodes)
         self.adopt_module(module)
         self.nodes.extend(nodes)
-        self.visits.extend([0] * len(nodes))
+        self.visits.extend([self._first] * len(nodes))
         self.journal.write(frames.Module("module", module, path, base, [tuple(n) for n in nodes]))
         return base
+
+    @contextmanager
+    def counting(self, part: int) -> Iterator[None]:
+        """Count visits anew, from ``part << PART_BITS``, for a part of the program (see ``protocol.parts``)."""
+        kept, first, last = self.visits[:], self._first, self._last
+        self._first = part << PART_BITS
+        self._last = self._first + MOST_VISITS
+        self.visits[:] = [self._first] * len(kept)
+        try:
+            yield
+        finally:
+            self.visits[:] = kept + [first] * (len(self.visits) - len(kept))
+            self._first, self._last = first, last
 
     def watching(self) -> AbstractContextManager[None]:
         """Around the whole program."""
@@ -168,7 +196,7 @@ class Recorder(Naming):
 
         A method of the program's that runs since the recorder looks at one of its objects is no part of the program.
         """
-        if self.blind():
+        if self.blind() or self.visits[call.node] > self._last:
             return call.func(*call.args, **call.kwargs)
         self._unseen(self._look_at, call)
         journal = self.journal
@@ -273,7 +301,7 @@ class Recorder(Naming):
         def hook(index: int) -> Any:
             def note(gradient: Any) -> None:
                 if isinstance(gradient, self.backend.tensor):
-                    encoded = self.backend.encode_tensor(gradient)
+                    encoded = sampled(self.backend.encode_tensor(gradient), BRIEF)
                     self.journal.write(frames.Gradient("grad", node, visit, part, index, encoded))
 
             return note
@@ -526,13 +554,17 @@ class Recorder(Naming):
         entry = functools.partial(backend.entry_of, name=name)
         setattr(kind, name, Hidden(own, entry, frozenset(backend.tops), asked, bool(healed)))
 
+    def put_in_place(self, base: Any, value: Any) -> None:
+        """Note that a tensor is about to hold what another does, and to share its memory: nobody counts that."""
+        self._unseen(self._uncounted.watch, self.inner((base, value)))
+
     def bares(self, number: int) -> frames.Healed:
         """Whether what is hidden is found all the same from now on."""
         return ""
 
     def observed(self, number: int, api: str, value: Any, base: Any = None) -> Any:
         """Record an attribute that was read, and of which tensor if that one is known."""
-        if not self.blind():
+        if not self.blind() and self.visits[number] <= self._last:
             self._unseen(self._note_observed, number, api, value, base)
         return value
 
@@ -548,8 +580,23 @@ class Recorder(Naming):
             flags.moved = True
         if self._running:
             flags.inner = True
-        encoded, visit = self.backend.encode(value), self.visits[number]
+        encoded, visit = self._encode_once(value, serials), self.visits[number]
         self.journal.write(Called("call", number, visit, "", api, inputs, encoded, serials, [], flags.letters(), ""))
+
+    def _encode_once(self, value: Any, serials: list[tuple[int, int]]) -> Encoded:
+        """Something that was read; of a large tensor that was read before and not written since, the data is there."""
+        if len(serials) != 1 or not isinstance(value, self.backend.tensor):
+            return self.backend.encode(value)
+        place = self._places.get(serials[0])
+        if place is None:
+            encoded = self.backend.encode(value)
+            data = TensorValue._make(encoded).data if tag(encoded) == TENSOR else None
+            if Journal.is_place(data):
+                self._places[serials[0]] = data
+            return encoded
+        encoded = self.backend.without_values(value)
+        self.journal.mention()
+        return tuple(TensorValue._make(encoded)._replace(data=place))
 
 
 def _is_of_extents(args: tuple[Any, ...]) -> bool:

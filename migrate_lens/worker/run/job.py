@@ -32,6 +32,7 @@ from migrate_lens.worker.observe.failures import failure_of
 from migrate_lens.worker.observe.import_hook import Instrumenter
 from migrate_lens.worker.observe.nodes import CALL, Node
 from migrate_lens.worker.observe.recorder import Recorder
+from migrate_lens.worker.run import suite
 from migrate_lens.worker.run.replay import replay
 from migrate_lens.worker.run.steering import Steered, Wishes
 
@@ -57,14 +58,15 @@ class Job(TypedDict):
 
     ``heal`` is ``none``, ``draws`` (random draws and new layers get torch's values) or ``all`` (keep going); ``spare``
     lists nodes (see ``worker.heal``) that are not healed; ``skip`` those that are not even called, since they
-    kill the process; ``unbuilt`` names extension modules that could not be built here, for which
-    there are stand-ins; ``gradients`` records the gradient that reaches each result; ``values`` keeps the
-    values of large results whole, not sampled; ``observe`` False runs the program untouched; ``kernel_log`` is the
-    file that marked C++ calls write to (see ``native``), each observed call begins a part of it; ``about`` is
-    written at the head of the trace; ``steer`` is what a user wants done at chosen calls (see ``Steer``), or None;
-    ``environ`` holds variables to set; ``backward`` differentiates the program's result at its end; ``finish`` lets the
-    process end as a program does, so that what is released then is released; ``most_output`` and ``most_trace`` are
-    bytes after which a job is ended.
+    kill the process; ``unbuilt`` names extension modules that could not be built here, for which there are stand-ins;
+    ``tests`` names pytest files and nodes from ``cwd``, of which ``test_select`` (``-k``) chooses and which are run
+    until there are ``enough`` bytes of trace (0: all); ``gradients`` records the gradient that reaches each result;
+    ``values`` keeps the values of large results whole, not sampled; ``observe`` False runs the program untouched;
+    ``kernel_log`` is the file that marked C++ calls write to (see ``native``), each observed call begins a part of it;
+    ``about`` is written at the head of the trace; ``steer`` is what a user wants done at chosen calls (see ``Steer``),
+    or None; ``environ`` holds variables to set; ``backward`` differentiates the program's result at its end; ``finish``
+    lets the process end as a program does, so that what is released then is released; ``most_output`` and
+    ``most_trace`` are bytes after which a job is ended.
     The probe ``replay`` makes the calls of the file at ``path`` (see ``worker.run.replay``), and looks below them with
     ``all`` for zoom.
     The probe ``ask`` runs nothing: it says of each dotted name in ``modules`` what kind of thing it is.
@@ -75,6 +77,9 @@ class Job(TypedDict):
     spec: str
     path: str
     modules: list[str]
+    tests: list[str]
+    test_select: str
+    enough: int
     sys_path: list[str]
     cwd: str
     own: list[str]
@@ -222,6 +227,11 @@ def _prepare(job: Job, framework: Framework, instrumenter: Instrumenter) -> None
         instrumenter.install()
     if job["unbuilt"]:
         import_unbuilt(frozenset(job["unbuilt"]))
+    _seed(job, framework)
+
+
+def _seed(job: Job, framework: Framework) -> None:
+    """Set all generators of random numbers."""
     random.seed(job["seed"])
     np.random.seed(job["seed"])
     framework.seed(job["seed"])
@@ -316,22 +326,19 @@ def _note_failure(running: Running, name: str, error: BaseException) -> None:
 
 def _pytest(running: Running) -> Any:
     job = running.job
-    pytest = importlib.import_module("pytest")
-    outcomes = _Parts()
+    selection = suite.Selection(job["cwd"], job["tests"], job["test_select"], job["enough"])
 
-    class Collect:
-        def pytest_runtest_logreport(self, report: Any) -> None:
-            if report.when == "call" or report.outcome != "passed":
-                outcomes[report.nodeid] = report.outcome
+    def failed(name: str, error: BaseException) -> None:
+        _note_failure(running, name, error)
 
-        def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
-            _note_failure(running, node.nodeid, call.excinfo.value)
+    def reseed() -> None:
+        _seed(job, running.framework)
 
-    _, colons, node = job["spec"].partition("::")
-    target = job["path"] + colons + node if job["path"] else job["spec"]
-    code = pytest.main(["-q", "-p", "no:cacheprovider", "--assert=plain", target], plugins=[Collect()])
-    if int(code) not in (0, 1):
-        raise SystemExit(int(code))
+    watch = suite.Watch(selection, running.recorder.journal, running.recorder, reseed, failed)
+    running.instrumenter.counting = running.recorder.counting
+    outcomes = _Parts(suite.run(watch))
+    if not job["observe"]:
+        running.instrumenter.find_users()
     return outcomes
 
 

@@ -6,6 +6,7 @@ import collections
 from typing import Any
 
 from migrate_lens.model.value import (
+    RAW,
     ArrayValue,
     DictValue,
     DtypeValue,
@@ -34,7 +35,7 @@ def build(backend: Building, value: Encoded) -> Any:
         CannotBuildError: the values of a tensor were not kept whole, or the object is none that can be made anew.
     """
     match typed(value):
-        case TensorValue(data=data) | ArrayValue(data=data) if not isinstance(data, bytes):
+        case TensorValue(data=data) | ArrayValue(data=data) if not isinstance(data, RAW):
             raise CannotBuildError("the values of a tensor were not kept whole")
         case TensorValue():
             return backend.build_tensor(value)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 import types
 from typing import Any
 
 import numpy as np
 import paddle
 
-from migrate_lens.model.value import DEVICE, DTYPE, SIZE, TENSOR, Data, Encoded, TensorValue
+from migrate_lens.model.value import DEVICE, DTYPE, RAW, SIZE, TENSOR, Data, Encoded, TensorValue
 from migrate_lens.worker.backends.encoding import STRUCTURE
 from migrate_lens.worker.backends.framework import TargetBackend
 
 _SIZE: Any = type(paddle.to_tensor([0.0]).shape)
 # A size that can be a key, as torch's can.
 _KEY: Any = type("Size", (_SIZE,), {"__hash__": lambda size: hash(tuple(size))})
+
+
+_LARGE = 1 << 16  # bytes
 
 
 class PaddleBackend(TargetBackend):
@@ -56,14 +60,22 @@ class PaddleBackend(TargetBackend):
                 return self.data_of(value.detach().astype("float32").numpy())
         if dtype.startswith("float8"):
             return None
-        return self.data_of(value.numpy())
+        return self.data_of(self._values(value, np.dtype(dtype)))
+
+    def _values(self, value: Any, kind: np.dtype[Any]) -> Any:
+        """The values of a tensor: of a large one that lies plainly in memory, right there; ``numpy()`` copies it."""
+        size = value.size
+        if size * kind.itemsize < _LARGE or not value.place.is_cpu_place() or not value.is_contiguous():
+            return value.numpy()
+        memory = (ctypes.c_char * (size * kind.itemsize)).from_address(value.data_ptr())
+        return np.frombuffer(memory, kind, size).reshape(tuple(value.shape))
 
     def version(self, value: Any) -> int:
         return int(value.inplace_version)
 
     def special(self, value: Any, kind: type) -> Encoded | None:
         if kind is _SIZE or kind is _KEY:
-            return (SIZE, tuple(value))
+            return (SIZE, tuple(map(int, value)))
         if kind is self._dtype or kind.__name__ == "DataType":
             return (DTYPE, self.dtype_name(value))
         if kind.__name__.endswith("Place") or kind.__name__ == "Device":
@@ -163,12 +175,12 @@ class PaddleBackend(TargetBackend):
 
     def _array(self, dtype: str, shape: tuple[int, ...], data: Data) -> Any:
         kind = np.dtype("float32" if dtype == "bfloat16" or dtype.startswith("float8") else dtype)
-        if not isinstance(data, bytes):
+        if not isinstance(data, RAW):
             return np.zeros(shape, kind)
         return np.frombuffer(data, kind).reshape(shape).copy()
 
     def fill(self, tensor: Any, dtype: str, shape: tuple[int, ...], data: Data) -> bool:
-        if tuple(tensor.shape) != shape or self.dtype_name(tensor.dtype) != dtype or not isinstance(data, bytes):
+        if tuple(tensor.shape) != shape or self.dtype_name(tensor.dtype) != dtype or not isinstance(data, RAW):
             return False
         if not data or not tensor.is_dense():
             return True

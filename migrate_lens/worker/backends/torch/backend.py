@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from migrate_lens.model.value import DEVICE, DTYPE, SIZE, TENSOR, Data, Encoded, TensorValue
+from migrate_lens.model.value import DEVICE, DTYPE, RAW, SIZE, TENSOR, Data, Encoded, TensorValue
 from migrate_lens.worker.backends.encoding import STRUCTURE
 from migrate_lens.worker.backends.framework import Backend
 from migrate_lens.worker.observe.frames import hide
@@ -150,7 +150,7 @@ class TorchBackend(Backend):
     def build_tensor(self, encoded: Encoded) -> Any:
         want = TensorValue._make(encoded)
         kind = np.dtype("float32" if want.dtype == "bfloat16" else want.dtype)
-        if isinstance(want.data, bytes):
+        if isinstance(want.data, RAW):
             values = np.frombuffer(want.data, kind).reshape(want.shape).copy()
         else:
             values = np.zeros(want.shape, kind)
@@ -158,7 +158,7 @@ class TorchBackend(Backend):
         return tensor.requires_grad_(True) if want.requires_grad else tensor
 
     def fill(self, tensor: Any, dtype: str, shape: tuple[int, ...], data: Data) -> bool:
-        if tuple(tensor.shape) != shape or self._dtypes[tensor.dtype] != dtype or not isinstance(data, bytes):
+        if tuple(tensor.shape) != shape or self._dtypes[tensor.dtype] != dtype or not isinstance(data, RAW):
             return False
         with torch.no_grad():
             tensor.copy_(self.build_tensor((TENSOR, dtype, shape, data, "cpu", False)))
@@ -184,7 +184,7 @@ class TorchBackend(Backend):
 
     def special(self, value: Any, kind: type) -> Encoded | None:
         if kind is torch.Size:
-            return (SIZE, tuple(value))
+            return (SIZE, tuple(map(int, value)))
         if kind is torch.dtype:
             return (DTYPE, self._dtypes[value])
         if kind is torch.device:
