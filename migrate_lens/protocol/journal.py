@@ -15,6 +15,7 @@ import os
 import stat
 import struct
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -251,7 +252,17 @@ def read(path: str | Path) -> tuple[int, Iterator[tuple[Any, ...]]]:
         if os.fstat(file.fileno()).st_size < HEADER:
             return 0, iter(())
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    _mapped.add(data)
     return _LENGTH.unpack_from(data, 0)[0], _frames(data)
+
+
+def give_back() -> None:
+    """Give pages of traces that were read back to the system: they are in the files, and come again when asked for."""
+    for data in _mapped:
+        data.madvise(mmap.MADV_DONTNEED)
+
+
+_mapped: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
 
 
 def _frames(data: mmap.mmap) -> Iterator[tuple[Any, ...]]:

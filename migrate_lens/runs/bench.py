@@ -21,7 +21,7 @@ from migrate_lens.model.errors import LibraryError
 from migrate_lens.model.report import Environment, Level, Library, Probe, ProbeKind, Runtime
 from migrate_lens.model.trace import EMPTY, Died, Parts, Trace
 from migrate_lens.model.value import Encoded
-from migrate_lens.protocol.journal import Journal, ran_full
+from migrate_lens.protocol.journal import Journal, give_back, ran_full
 from migrate_lens.runs.store import load
 from migrate_lens.runs.worker import MOST_OUTPUT, MOST_TRACE, Excess, Fate, Worker
 
@@ -322,6 +322,7 @@ class Bench:
         return self._folder / f"{next(self._numbers)}-{name}"
 
     def _done(self, runtime: Runtime, job: Job, *, bounded: bool = False) -> Run:
+        give_back()
         fate = self._worker(runtime).run(job)
         file = Path(job["trace"])
         self._check_room(file)
