@@ -23,6 +23,7 @@ from migrate_lens.remedies.fix.recipes import answering, filled
 from migrate_lens.remedies.fix.slots import Edit, Site, edit, site_of, span
 from migrate_lens.remedies.fix.strategies import Candidate, Kind, Missing, Troubled
 from migrate_lens.remedies.fix.trials import Held, OfCall, OfProgram, Replacement, Tried, Verdict, bases, by_itself
+from migrate_lens.remedies.fix.uses import use_of
 from migrate_lens.remedies.fix.ways import Layout, Ways, layout, repeats_a_guard
 from migrate_lens.remedies.lab import Lab
 from migrate_lens.remedies.reproduce.reproduce import Occurrence, occurrences, stands_at
@@ -39,10 +40,12 @@ class NoReplacement:
     Attributes:
         reason: in a line.
         in_vain: whether candidates were tried, and none gave torch's result on both sides.
+        needless: whether the program makes of the call what it makes of torch's, without a replacement.
     """
 
     reason: str
     in_vain: bool = False
+    needless: bool = False
 
 
 def find(
@@ -63,12 +66,16 @@ def find(
     if not places:
         return NoReplacement("no recorded call stands at a site of it")
     search = _Search(gap, lab, tuple(before), missing_part(gap, lab), defaults_of(gap.api, lab))
+    needless: list[NoReplacement] = []
     for place in places:
         replacement = search.at(place)
-        if isinstance(replacement, NoReplacement):
+        if isinstance(replacement, Replacement):
+            search.keep(replacement)
+        elif replacement.needless:
+            needless.append(replacement)
+        else:
             return replacement
-        search.keep(replacement)
-    return tuple(search.made)
+    return tuple(search.made) or needless[0]
 
 
 def proposals(gap: Gap, records: Sequence[ProbeRecord]) -> Iterator[tuple[Replacement, ...]]:
@@ -174,7 +181,13 @@ class _Search:
         ways = Ways(parsed, site, event.value)
         known = self.known.setdefault(layout(site), [])
         others: set[Candidate] = set()
+        use = use_of(parsed, site.node)
         for trial in self._trials(occurrence, data):
+            if isinstance(trial, OfCall) and trial.is_lost(use, self.lab):
+                reason = (
+                    f"line {event.place.line}: what the program makes of the result is torch's without a workaround"
+                )
+                return NoReplacement(reason, needless=True)
             for candidate in self._first(candidates(call), known):
                 if candidate in others:
                     continue
@@ -194,9 +207,9 @@ class _Search:
         plain = _in_file(place, data, ways.site, candidate, ways.parsed)
         if plain is None or repeats_a_guard(candidate.template, ways):
             return
-        yield Tried(plain, ways.site, unnamed=ways.is_unpacked)
+        yield Tried(plain, ways.site, ways.is_unpacked, use_of(ways.parsed, ways.site.node))
         as_item = ways.as_item(data, plain.edit)
-        if as_item is not None:
+        if as_item is not None:  # the field is read in another way then
             yield Tried(replace(plain, edit=as_item), ways.site, unnamed=True)
 
     @staticmethod
