@@ -122,7 +122,7 @@ def scripts(folder: Path) -> list[Case]:
 
 def _is_alone(path: Path) -> bool:
     """Whether a script leaves a result and imports none of its neighbours."""
-    source = path.read_text()
+    source = path.read_bytes().decode(errors="replace")
     imported = {n.module for n in ast.walk(ast.parse(source)) if isinstance(n, ast.ImportFrom)}
     imported |= {alias.name for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Import) for alias in n.names}
     beside = {other.stem for other in path.parent.iterdir()}

@@ -41,11 +41,13 @@ class NoReplacement:
         reason: in a line.
         in_vain: whether candidates were tried, and none gave torch's result on both sides.
         needless: whether the program makes of the call what it makes of torch's, without a replacement.
+        alone: whether the call alone shows the gap, so that what was refused there is not to be tried elsewhere.
     """
 
     reason: str
     in_vain: bool = False
     needless: bool = False
+    alone: bool = False
 
 
 def find(
@@ -182,12 +184,14 @@ class _Search:
         known = self.known.setdefault(layout(site), [])
         others: set[Candidate] = set()
         use = use_of(parsed, site.node)
+        alone = False
         for trial in self._trials(occurrence, data):
+            alone = alone or isinstance(trial, OfCall)
             if isinstance(trial, OfCall) and trial.is_lost(use, self.lab):
                 reason = (
                     f"line {event.place.line}: what the program makes of the result is torch's without a workaround"
                 )
-                return NoReplacement(reason, needless=True)
+                return NoReplacement(reason, needless=True, alone=True)
             for candidate in self._first(candidates(call), known):
                 if candidate in others:
                     continue
@@ -199,7 +203,7 @@ class _Search:
                     if verdict is Verdict.OTHER:
                         others.add(candidate)
         reason = f"line {event.place.line}: nothing that was tried does all that torch does, on both sides"
-        return NoReplacement(reason, in_vain=True)
+        return NoReplacement(reason, in_vain=True, alone=alone)
 
     @staticmethod
     def _edits(place: Place, data: bytes, candidate: Candidate, ways: Ways) -> Iterator[Tried]:
