@@ -22,6 +22,7 @@ import random
 import sys
 import tempfile
 import time
+import tokenize
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -122,7 +123,8 @@ def scripts(folder: Path) -> list[Case]:
 
 def _is_alone(path: Path) -> bool:
     """Whether a script leaves a result and imports none of its neighbours."""
-    source = path.read_text()
+    with tokenize.open(path) as file:
+        source = file.read()
     imported = {n.module for n in ast.walk(ast.parse(source)) if isinstance(n, ast.ImportFrom)}
     imported |= {alias.name for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Import) for alias in n.names}
     beside = {other.stem for other in path.parent.iterdir()}

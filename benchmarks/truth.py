@@ -44,7 +44,7 @@ from claims.judges import (
     judge_keyword,
     judge_name,
     judge_reproduction,
-    judge_unchanged,
+    judge_unseen,
     judge_verdict,
     unsteady,
 )
@@ -309,11 +309,11 @@ def planned(claims: Claims, plain: Plain, upstream: Path, imports: str) -> Itera
     if not claims.audit["libraries"]:
         return
     plan = claims.audit["libraries"][0]["plan"]
-    met: dict[str, list[str]] = {}
-    for gap in claims.gaps():
-        for path, _ in claims.sites(gap):
+    met: dict[str, list[Claimed]] = {}
+    for gap in claims.gaps().values():
+        for path, _ in claims.sites(gap.id):
             met.setdefault(path, []).append(gap)
-    yield from judge_unchanged(plan.get("unchanged", ()), met)
+    yield from judge_unseen(plan.get("unchanged", ()), met)
     program = plain.folder / "import.py"
     program.write_text(f"import {imports}\n")
     fresh = Plain(plain.folder, [upstream, *map(Path, plain.paths[1:])])

@@ -222,7 +222,7 @@ class Expressions(Receivers):
         guard = self.guard
         if len(node.args) > 2:
             self.guard = Guard.HASATTR
-        self.note("getattr", api, node.lineno)
+        self.note("getattr", api, node.lineno, value=member.owner if isinstance(member, Member) else "")
         self.guard = guard
         return member if isinstance(member, TorchName) else None
 

@@ -210,6 +210,14 @@ class Surface:
             return not self.knows_members(owner) or rest.partition(".")[0] in self.document["members"][owner]
         return kind != "module" or any(f"{api}.".startswith(f"{module}.") for module in self._unread_below(owner))
 
+    def is_told(self, api: str) -> bool:
+        """Whether torch told that it has a name; of what lies behind a function, a value or a class it told a part."""
+        owner, _, last = api.rpartition(".")
+        row = self._name(owner)
+        if self._name(api) is not None or row is None or row.kind == "module":
+            return True
+        return last in self.document["members"].get(owner, ())
+
     def _unread_below(self, module: str) -> list[str]:
         """The modules in a package of torch's that nobody imported."""
         return [name for name in self.document["unread"] if name.startswith(f"{module}.")]

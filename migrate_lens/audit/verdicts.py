@@ -153,7 +153,10 @@ class Judge:
             return self.native(use)
         if "::" in use.api or not is_named(use):
             return Answer(Verdict.UNKNOWN, use.api)
-        return self.ask(use)
+        answer = self.ask(use)
+        if answer.verdict is Verdict.MISSING and not self.surface.is_told(use.api):
+            return Answer(Verdict.UNKNOWN, use.api)  # its owner is missing; whether torch's has it was not told
+        return answer
 
     def ask(self, use: Use) -> Answer:
         """What both frameworks say of a Python name, or of a member of an instance."""

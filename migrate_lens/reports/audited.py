@@ -75,7 +75,10 @@ def plan(library: LibraryAudit) -> list[tuple[str, str]]:
         ("kind", made.kind),
         ("control plane", made.control_plane),
         ("first patch", made.first_patch),
-        ("none seen by reading", files(made.unchanged)),
+        (
+            "none seen by reading",
+            f"{files(made.unchanged)} (values and dtypes show in a run alone)",
+        ),
     ]
     rows += [(f"change, {layer}", files(paths)) for layer, paths in made.changed]
     if made.gpu_only:

@@ -10,6 +10,7 @@ from audit_samples import by_id, lines
 
 from migrate_lens.audit import report, tree
 from migrate_lens.audit.surface import Surface
+from migrate_lens.model.audit import Verdict
 
 Files = dict[str, str | bytes]
 
@@ -32,6 +33,13 @@ OWN: dict[str, str] = {
     ),
     "a private attribute of a tensor": "def f(x: torch.Tensor):\n    x._tag = 1\n    return x._tag\n",
     "a private member of a layer that is handed in": "def f(m: nn.Linear):\n    return m._my_cache\n",
+    "a mark on a layer, asked for by name": "def f(m: nn.Module):\n    return getattr(m, '_is_ready', False)\n",
+    "a mark on an optimizer, asked for by name": (
+        "def f(o: torch.optim.Optimizer):\n    return getattr(o, '_is_ready', False)\n"
+    ),
+    "a mark on a scheduler, asked for by name": (
+        "from torch.optim.lr_scheduler import LRScheduler as S\ndef f(o: S):\n    return getattr(o, '_is_ready', 0)\n"
+    ),
 }
 TORCHS: dict[str, str] = {
     "torch.Tensor._indices": "def f(x: torch.Tensor):\n    return x._indices()\n",
@@ -51,6 +59,30 @@ def test_torchs_own_private_names_are(write: Callable[[Files], Path], real: Surf
     with tree.opened(str(write({"lib/__init__.py": BASE + TORCHS[name]}))) as opened:
         gaps = by_id(report.audit_tree(opened, real, None))
     assert [gap for gap in gaps if gap.startswith(name)]
+
+
+NOT_TOLD: dict[str, str] = {
+    "torch.distributed.fsdp.wrap.size_based_auto_wrap_policy.upper": (
+        "from torch.distributed.fsdp.wrap import size_based_auto_wrap_policy as by_size\n"
+        "class Plan:\n    def __init__(self, policy):\n        self.policy = by_size\n"
+        "    def name(self):\n        return self.policy.upper()\n"
+    ),
+    "torch.optim.lr_scheduler._LRScheduler._is_ready": (
+        "from torch.optim.lr_scheduler import _LRScheduler\n"
+        "def f(o: _LRScheduler):\n    return getattr(o, '_is_ready', False)\n"
+    ),
+    "torch.autograd.functional.vjp.calls": "f = torch.autograd.functional.vjp\nf.calls = 0\nprint(f.calls)\n",
+}
+
+
+@pytest.mark.parametrize("name", NOT_TOLD)
+def test_what_lies_behind_a_missing_name_is_not_said_to_be_torchs(
+    write: Callable[[Files], Path], real: Surface, name: str
+) -> None:
+    with tree.opened(str(write({"lib/__init__.py": BASE + NOT_TOLD[name]}))) as opened:
+        verdicts = {one.api: one.verdict for one in report.audit_tree(opened, real, None).apis}
+    assert verdicts.get(name, Verdict.UNKNOWN) is Verdict.UNKNOWN
+    assert verdicts[name.rpartition(".")[0]] is Verdict.MISSING
 
 
 PYTHON_MODULES: dict[str, str] = {

@@ -27,7 +27,7 @@ from benchmarks.claims.judges import (
     judge_patch,
     judge_replays,
     judge_reproduction,
-    judge_unchanged,
+    judge_unseen,
     judge_verdict,
 )
 from benchmarks.claims.patches import added, merged, pairs
@@ -268,8 +268,13 @@ def test_advice_that_something_works_is_run() -> None:
 
 
 def test_the_plan_is_held_against_the_run() -> None:
-    judged = list(judge_unchanged(["a.py", "b.py"], {"b.py": ["torch.prod:value"]}))
-    assert [one.truth for one in judged] == [Truth.TRUE, Truth.FALSE]
+    met = {
+        "read.py": [Claimed("torch.fft:missing_api", "torch.fft", "missing_api")],
+        "values.py": [Claimed("torch.prod:value", "torch.prod", "value")],
+        "objects.py": [NEW_TENSOR],
+    }
+    judged = list(judge_unseen(["plain.py", *met], met))
+    assert [one.truth for one in judged] == [Truth.TRUE, Truth.FALSE, Truth.TRUE, Truth.TRUE]
     right = judge_first_patch("a.py:2 (python_interface: torch.x)", STOPPED.ending, "/l")
     wrong = judge_first_patch("a.py:22 (python_interface: torch.x)", STOPPED.ending, "/l")
     assert (right and right.truth, wrong and wrong.truth) == (Truth.TRUE, Truth.FALSE)

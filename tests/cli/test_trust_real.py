@@ -35,6 +35,8 @@ def test_that_does_not_hold():
     assert float(torch.ones(1)) == 3.0
 """
 NO_CALL = "numbers = [n * n for n in range(3)]\nresult = sum(numbers)\n"
+UNTRUE = "import torch\nassert float(torch.ones(1)) == 2.0\n"
+UNREAD = "import torch\nrows = [torch.ones(1)]\nresult = rows[1]\n"
 BROKEN = "import torch\nimport a_package_that_nobody_has\nresult = torch.ones(1)\n"
 
 
@@ -79,7 +81,7 @@ def test_tests_of_which_none_runs_under_torch_are_no_pass(
     assert {one["path"] for one in report["skipped"]} >= {"tests/test_skipped.py", "tests/test_failing.py"}
 
 
-@pytest.mark.parametrize("source", [NO_CALL, BROKEN])
+@pytest.mark.parametrize("source", [NO_CALL, BROKEN, UNTRUE, UNREAD])
 def test_a_program_that_says_nothing_leaves_nothing_to_go_on_from(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,8 +96,11 @@ def test_a_program_that_says_nothing_leaves_nothing_to_go_on_from(
         assert "The port is finished" not in said.out
 
 
+@pytest.mark.parametrize("more", [
+    {}, {"tests/test_mask.py": FAILING}, {"softmask/kernels.cpp": "#include <torch/extension.h>\n"},
+], ids=["alone", "with tests", "with native sources"])  # fmt: skip
 def test_a_library_that_was_never_diagnosed_is_not_finished(
-    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    more: dict[str, str | bytes], write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["check", str(write(LIBRARY)), "--state", str(tmp_path / "state")]) in (2, 3)
+    assert main(["check", str(write({**LIBRARY, **more})), "--state", str(tmp_path / "state")]) in (2, 3)
     assert "The port is finished" not in capsys.readouterr().out

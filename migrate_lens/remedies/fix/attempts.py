@@ -91,9 +91,12 @@ class Attempts:
             return shim
         before = [one for replacements in self._workarounds.made.values() for one in replacements]
         replacements = find(gap, self._records, self._lab, before)
-        if not isinstance(replacements, NoReplacement):
+        if not isinstance(replacements, NoReplacement) or replacements.needless:
             return replacements
-        return self._gate(gap, gaps) or self._proposed(gap, gaps) or replacements
+        gated = self._gate(gap, gaps)
+        if gated is not None or replacements.alone:
+            return gated or replacements
+        return self._proposed(gap, gaps) or replacements
 
     def _switch(self, gap: Gap, gaps: Sequence[Gap]) -> tuple[Replacement, ...] | NoReplacement:
         """The line that switches compat on, in a library that has the other workarounds."""

@@ -12,12 +12,16 @@ from enum import StrEnum
 from migrate_lens.model.value import NAMED_TUPLE, TUPLE, Encoded, difference, tag
 from migrate_lens.programs.drafts import Text
 from migrate_lens.programs.values import LISTS, items_of
+from migrate_lens.remedies.fix.slots import fill
 
 _RAISED = "raised "
 _HELPERS = f'''
 import torch
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+SHORT = {{torch.float16: "float16", torch.bfloat16: "bfloat16"}}
+PARTS = (1, 0.37, 0.73, 1.9, 3.1)
+PLAIN = (bool, int, float, str, type(None))
 
 
 def tensors_in(value):
@@ -40,6 +44,25 @@ def leaves_in(value):
 
 def copies(tensors):
     return [t.detach().clone() for t in tensors]
+
+
+def told(value):
+    """What a result without tensors says."""
+    if isinstance(value, (list, tuple)):
+        return [told(item) for item in value]
+    return value if isinstance(value, PLAIN) else ""
+
+
+def rounded(space, name, call):
+    """Every digit of results that have few, for several inputs: what is rounded once more or once less gives others."""
+    digits = []
+    for part in PARTS:
+        for n, v in space.get("_given", {{}}).items():
+            space[n] = v * part
+        exec(call, space)
+        short = [t for t in copies(tensors_in(space.get(name))) if t.dtype in SHORT]
+        digits += [[SHORT[t.dtype], t.to(torch.float32)] for t in short]
+    return digits
 
 
 def tried(function, *arguments):
@@ -68,6 +91,8 @@ def vary(space, how):
             space[name] = varied(value.detach(), how)
             if value.requires_grad:
                 space[name].requires_grad = True
+    tensors = [(n, v) for n, v in space.items() if isinstance(v, torch.Tensor)]
+    space["_given"] = {{n: v.detach().clone() for n, v in tensors if v.dtype in SHORT}}
 
 
 def varied(value, how):
@@ -75,6 +100,8 @@ def varied(value, how):
         return value.to(torch.float32 if value.dtype == torch.float64 else torch.float64)
     if how == "half" and value.dtype in FLOATS:
         return value.to(torch.bfloat16)
+    if how == "float16" and value.dtype in FLOATS:
+        return value.to(torch.float16)
     if how == "size" and value.dim():
         return torch.cat([value, value])
     if how == "ties" and value.dtype in FLOATS:
@@ -113,10 +140,10 @@ def around():
     return [new.dtype, new.requires_grad]
 
 
-def own(value):
-    plain = (bool, int, float, str, tuple, type(None))
+def own(value, short):
+    plain = (*PLAIN, tuple)
     known = sorted((n, v) for n, v in vars(value).items()) if isinstance(value, torch.nn.Module) else []
-    return [[n for n, v in known], [v for n, v in known if isinstance(v, plain)], torch.rand(2)]
+    return [[n for n, v in known], [v for n, v in known if isinstance(v, plain)], short, torch.rand(2)]
 
 
 def examined(space, before, leaves, name, call):
@@ -124,14 +151,14 @@ def examined(space, before, leaves, name, call):
     results = list(tensors_in(value))
     inputs = [t for v in before.values() for t in tensors_in(v)]
     leaves = leaves + [leaf for v in before.values() for leaf in leaves_in(v)]
-    seen = [copies(results), [t.requires_grad for t in results], copies(inputs), state(value)]
+    seen = [copies(results) or told(value), [t.requires_grad for t in results], copies(inputs), state(value)]
     seen += [tried(gradients, results, leaves), tried(memory, inputs, results)]
 
     def again():
         exec(call, space)
         return copies(tensors_in(space.get(name)))
 
-    return [*seen, tried(again), around(), own(value)]
+    return [*seen, tried(again), around(), own(value, tried(rounded, space, name, call))]
 
 
 def trained(space, value):
@@ -155,6 +182,7 @@ class Varied(StrEnum):
     NOTHING = ""
     DTYPE = "dtype"
     HALF = "half"
+    FLOAT16 = "float16"
     SIZE = "size"
     TIES = "ties"
     DEVICE = "device"
@@ -171,13 +199,13 @@ class Aspect(StrEnum):
     MEMORY = "shared memory"
     AGAIN = "second call"
     AROUND = "defaults"
-    OWN = "attributes and random numbers"
+    OWN = "attributes, the last digit of short floats and random numbers"
 
 
 _ASPECTS = tuple(Aspect)
 
 
-def of_call(text: Text, target: str, *, trained: bool, varied: Varied = Varied.NOTHING) -> str:
+def of_call(text: Text, target: str, *, trained: bool, varied: Varied = Varied.NOTHING, use: str = "") -> str:
     """A program that ends in a call, with an examination of all that the call did.
 
     Args:
@@ -185,8 +213,10 @@ def of_call(text: Text, target: str, *, trained: bool, varied: Varied = Varied.N
         target: the name that the result has; empty where it has none.
         trained: make each input that floats can be require a gradient.
         varied: give it other inputs.
+        use: an expression that the result is put into first, with ``{0}`` for it.
     """
     *setup, call = text.lines
+    call += f"; {target} = {fill(use, [target])}" if use else ""
     leaves = '_look["train"](globals())' if trained else "[]"
     lines = (
         *setup,

@@ -23,6 +23,7 @@ from migrate_lens.remedies.fix.recipes import answering, filled
 from migrate_lens.remedies.fix.slots import Edit, Site, edit, site_of, span
 from migrate_lens.remedies.fix.strategies import Candidate, Kind, Missing, Troubled
 from migrate_lens.remedies.fix.trials import Held, OfCall, OfProgram, Replacement, Tried, Verdict, bases, by_itself
+from migrate_lens.remedies.fix.uses import use_of
 from migrate_lens.remedies.fix.ways import Layout, Ways, layout, repeats_a_guard
 from migrate_lens.remedies.lab import Lab
 from migrate_lens.remedies.reproduce.reproduce import Occurrence, occurrences, stands_at
@@ -39,10 +40,14 @@ class NoReplacement:
     Attributes:
         reason: in a line.
         in_vain: whether candidates were tried, and none gave torch's result on both sides.
+        needless: whether the program makes of the call what it makes of torch's, without a replacement.
+        alone: whether the call alone shows the gap, so that what was refused there is not to be tried elsewhere.
     """
 
     reason: str
     in_vain: bool = False
+    needless: bool = False
+    alone: bool = False
 
 
 def find(
@@ -63,12 +68,16 @@ def find(
     if not places:
         return NoReplacement("no recorded call stands at a site of it")
     search = _Search(gap, lab, tuple(before), missing_part(gap, lab), defaults_of(gap.api, lab))
+    needless: list[NoReplacement] = []
     for place in places:
         replacement = search.at(place)
-        if isinstance(replacement, NoReplacement):
+        if isinstance(replacement, Replacement):
+            search.keep(replacement)
+        elif replacement.needless:
+            needless.append(replacement)
+        else:
             return replacement
-        search.keep(replacement)
-    return tuple(search.made)
+    return tuple(search.made) or needless[0]
 
 
 def proposals(gap: Gap, records: Sequence[ProbeRecord]) -> Iterator[tuple[Replacement, ...]]:
@@ -174,7 +183,15 @@ class _Search:
         ways = Ways(parsed, site, event.value)
         known = self.known.setdefault(layout(site), [])
         others: set[Candidate] = set()
+        use = use_of(parsed, site.node)
+        alone = False
         for trial in self._trials(occurrence, data):
+            alone = alone or isinstance(trial, OfCall)
+            if isinstance(trial, OfCall) and trial.is_lost(use, self.lab):
+                reason = (
+                    f"line {event.place.line}: what the program makes of the result is torch's without a workaround"
+                )
+                return NoReplacement(reason, needless=True, alone=True)
             for candidate in self._first(candidates(call), known):
                 if candidate in others:
                     continue
@@ -186,7 +203,7 @@ class _Search:
                     if verdict is Verdict.OTHER:
                         others.add(candidate)
         reason = f"line {event.place.line}: nothing that was tried does all that torch does, on both sides"
-        return NoReplacement(reason, in_vain=True)
+        return NoReplacement(reason, in_vain=True, alone=alone)
 
     @staticmethod
     def _edits(place: Place, data: bytes, candidate: Candidate, ways: Ways) -> Iterator[Tried]:
@@ -194,9 +211,9 @@ class _Search:
         plain = _in_file(place, data, ways.site, candidate, ways.parsed)
         if plain is None or repeats_a_guard(candidate.template, ways):
             return
-        yield Tried(plain, ways.site, unnamed=ways.is_unpacked)
+        yield Tried(plain, ways.site, ways.is_unpacked, use_of(ways.parsed, ways.site.node))
         as_item = ways.as_item(data, plain.edit)
-        if as_item is not None:
+        if as_item is not None:  # the field is read in another way then
             yield Tried(replace(plain, edit=as_item), ways.site, unnamed=True)
 
     @staticmethod

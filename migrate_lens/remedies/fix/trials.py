@@ -29,7 +29,7 @@ from migrate_lens.remedies.lab import Lab
 from migrate_lens.remedies.reproduce.outcomes import resembles, sign
 from migrate_lens.remedies.reproduce.reproduce import Occurrence
 
-_VARIED = (Varied.DTYPE, Varied.HALF, Varied.SIZE, Varied.TIES, Varied.DEVICE)
+_VARIED = (Varied.DTYPE, Varied.HALF, Varied.FLOAT16, Varied.SIZE, Varied.TIES, Varied.DEVICE)
 
 
 class Held(StrEnum):
@@ -76,11 +76,13 @@ class Tried:
         made: the replacement.
         site: the call.
         unnamed: whether a tuple does for a named tuple.
+        use: what the program makes of the result, with ``{0}`` for it; empty where that needs something else too.
     """
 
     made: Replacement
     site: Site
     unnamed: bool = False
+    use: str = ""
 
 
 def with_prelude(changed: bytes, replacement: Replacement) -> bytes:
@@ -167,8 +169,25 @@ class OfCall:
             return Verdict.FAILS
         does = all(self._does_the_same(changed, lab, trained=trained) for trained in (False, True))
         does = does and self._stands(tried, changed, lab)
+        does = does and self._serves(changed, tried.use, lab)
         does = does and all(self._is_general(changed, lab, varied) for varied in _VARIED)
         return Verdict.HOLDS if does else Verdict.OTHER
+
+    def is_lost(self, use: str, lab: Lab) -> bool:
+        """Whether what the program makes of the result is torch's without a replacement: none would change anything."""
+        return bool(use) and all(self._gives(self.draft, use, lab, trained=trained) for trained in (False, True))
+
+    def _serves(self, changed: Draft, use: str, lab: Lab) -> bool:
+        """Whether what the program makes of the result is torch's as well, where no other gap fails in it."""
+        return not use or self._gives(changed, use, lab, trained=False) is not False
+
+    def _gives(self, draft: Draft, use: str, lab: Lab, *, trained: bool) -> bool | None:
+        """Whether the other side makes of a call what torch makes of its own; None where one of them fails."""
+        want = lab.torch(self._examined(self.draft, trained=trained, use=use))
+        got = lab.both(self._examined(draft, trained=trained, use=use)).paddle
+        if not want.finished or not got.finished:
+            return None
+        return examination.unlike(want.ending.value, got.ending.value, own=False) is None
 
     def changes_nothing(self, tried: Tried, lab: Lab) -> bool:
         """Whether a replacement does under torch what the call does, for these inputs and for others."""
@@ -196,12 +215,12 @@ class OfCall:
         got = lab.torch(self._examined(changed, trained=True, varied=varied))
         return got.finished and examination.unlike(want.ending.value, got.ending.value, own=True) is None
 
-    def _examined(self, draft: Draft, *, trained: bool, varied: Varied = Varied.NOTHING) -> str:
+    def _examined(self, draft: Draft, *, trained: bool, varied: Varied = Varied.NOTHING, use: str = "") -> str:
         """The draft up to its call, with the examination."""
         steps = draft.steps[: self.number + 1]
         target = self.draft.steps[self.number].target
         text = write(replace(draft, steps=steps, results=()))
-        return examination.of_call(text, target, trained=trained, varied=varied)
+        return examination.of_call(text, target, trained=trained, varied=varied, use=use if target else "")
 
     def _stands(self, tried: Tried, changed: Draft, lab: Lab) -> bool:
         """Whether what lost its keyword lands on the parameter that torch means."""

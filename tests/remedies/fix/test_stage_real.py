@@ -68,3 +68,16 @@ def test_a_branch_that_does_the_same_is_one(
     assert 'if fast and hasattr(torch, "var_mean"):' in workaround["patch"]
     assert "a runtime without it" not in workaround["patch"]
     assert "values and gradients equal torch" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("call", [
+    "x.addcdiv(x, x + 2, value=-0.3)", "x.addcmul(x, x + 0.3, value=0.7)", "torch.addcmul(x, x, x)",
+])  # fmt: skip
+def test_what_the_call_alone_refuses_is_not_offered_for_the_library(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    library = f"import torch\n\n\ndef mixed(x):\n    return {call}\n"
+    program = "import torch\nfrom lib import mixed\n\nresult = mixed(torch.tensor([0.7, 1.9, 3.3]))\n"
+    workarounds, _ = _fixes((library, program))
+    assert workarounds == [{}]

@@ -21,6 +21,7 @@ from migrate_lens.remedies.reproduce.reproduce import occurrences
 __all__ = ["opened_lab"]
 pytestmark = pytest.mark.real
 _X = "import torch\nimport torch.nn.functional as F\nx = torch.tensor([[1.0, 3.0], [2.0, 4.0]], requires_grad=True)\n"
+_I = "import torch\nfrom torch import int32\ni = torch.tensor([2, 3], dtype=torch.int32)\n"
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,12 @@ def opened_room(lab: Lab) -> Iterator[Room]:
     pytest.param("x.new_tensor([1.0])", "torch.tensor({1}, dtype={0}.dtype)",
                  "torch.tensor({1}, dtype={0}.dtype, device={0}.device)", id="follows the device"),
     pytest.param("x.positive()", "{0}.clone()", "{0}", id="is its input"),
+    pytest.param("x.addcdiv(x, x + 2, value=-0.3)", "({0} + {3} * ({1} / {2}))",
+                 "({0}.double() + {3} * ({1}.double() / {2}.double())).to({0}.dtype)", id="rounds short floats once"),
+    pytest.param("torch.addcmul(x, x, x + 0.3)", "({0} + {1} * {2})",
+                 "({0}.double() + {1}.double() * {2}.double()).to({0}.dtype)", id="rounds a sum once"),
+    pytest.param("x.addcmul(x, x + 0.3, value=0.7)", "({0} + {3} * {1} * {2})",
+                 "({0}.double() + {3} * {1}.double() * {2}.double()).to({0}.dtype)", id="rounds a product once"),
 ])  # fmt: skip
 def test_what_does_something_else_is_refused(room: Room, call: str, wrong: str, right: str) -> None:
     program = f"{_X}result = {call}\n"
@@ -116,6 +123,28 @@ def test_a_result_that_goes_on_with_its_names_is_left_alone(room: Room) -> None:
 ])  # fmt: skip
 def test_what_lands_on_another_parameter_is_refused(room: Room, call: str) -> None:
     assert "nothing that was tried" in room.fixed(f"import torch\nfrom torch import nn\nresult = {call}\n")
+
+
+@pytest.mark.parametrize("call", [
+    "torch.arange(6, dtype=torch.int32).prod().item()", "int(torch.tensor([True, False]).int().prod())",
+    "torch.ones(3, dtype=torch.int32).prod() > 4", "1 if torch.ones(2, dtype=torch.int32).prod() else 2",
+])  # fmt: skip
+def test_a_difference_that_the_statement_loses_needs_no_workaround(room: Room, call: str) -> None:
+    assert room.fixed(f"import torch\nresult = {call}\n").endswith("is torch's without a workaround")
+
+
+def test_a_workaround_is_for_the_sites_alone_that_see_a_difference(room: Room) -> None:
+    text = room.fixed(f"{_I}a = i.prod().item()\nresult = i.prod()\n")
+    assert text.endswith(".prod().to(torch.int64)")
+
+
+@pytest.mark.parametrize("call", [
+    "(x * i).sum(dim=-1).round().to(int32)", "(i * x).to(torch.int64)", "(x - i).int().sum()",
+])  # fmt: skip
+def test_what_the_statement_makes_otherwise_is_refused(room: Room, call: str) -> None:
+    assert "nothing that was tried" in room.fixed(
+        f"{_X}{_I}def f():\n    return {call}\nresult = f().float().numpy()\n"
+    )
 
 
 def test_two_sites_with_other_arguments_each_get_their_own(room: Room) -> None:
