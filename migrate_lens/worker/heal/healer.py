@@ -17,6 +17,7 @@ from migrate_lens.model.value import (
     FUNCTION,
     LIST,
     OBJECT,
+    REFERENCE,
     TENSOR,
     TUPLE,
     Encoded,
@@ -215,6 +216,8 @@ class Healer(Recorder):
         if len(wanted) != len(operands):
             if self._is_apart(operands):
                 self._strayed.add(call.place)
+            elif self._lacks_tensor(call, want):
+                self._unequal.add(call.place)
             return
         for operand, reference in zip(operands, wanted, strict=True):
             value = self._reference_trace.values.get(reference)
@@ -223,6 +226,14 @@ class Healer(Recorder):
                     self._strayed.add(call.place)
             elif value is not None and not self._made_equal(operand, value, reference):
                 self._unequal.add(call.place)
+
+    def _lacks_tensor(self, call: Call, want: Called) -> bool:
+        """Whether something that is no tensor came where torch had one, as where a layer's buffer was refused."""
+        mine, theirs = [*call.given, *call.kwargs.values()], [_argument(value) for value in want.inputs]
+        if len(mine) != len(theirs):
+            return False
+        pairs = zip(mine, theirs, strict=True)
+        return any(tag(encoded) == REFERENCE and not isinstance(value, self.backend.tensor) for value, encoded in pairs)
 
     def _is_synced(self, tensor: Any, reference: tuple[int, int]) -> bool:
         """Whether a tensor was given torch's values of this very version."""
@@ -404,7 +415,7 @@ class Healer(Recorder):
 
     def raised(self, call: Call, error: Exception) -> Any:
         want = self._want(*call.place) if self._heals(call.node) else None
-        if want is not None and (self._is_remade(call.func) or self.origin(call.func) == USER):
+        if want is not None and self._fails_by_others(call, want):
             self.journal.write(Handed("handed", *call.place))
         else:
             self.write_raised(call, self.failure(call, error), "" if want is None else "raised")
@@ -425,6 +436,12 @@ class Healer(Recorder):
                 return layer
         self._write_back(call.operands, want.written)
         return self._result(want, None, call.operands, has=False)
+
+    def _fails_by_others(self, call: Call, want: Event) -> bool:
+        """Whether what a call raises comes of what it was given, or of the program's own code."""
+        if self._is_remade(call.func) or self.origin(call.func) == USER:
+            return True
+        return isinstance(want, Called) and self._lacks_tensor(call, want)
 
     def _without_refused(self, call: Call) -> Any:
         """A layer made without the keywords that its class refuses, so that its calls are judged like any other."""

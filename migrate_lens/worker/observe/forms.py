@@ -171,12 +171,12 @@ def _method(recorder: Recorder) -> Helper:
 
     def method(number: int, base: Any, attribute: str, /) -> Any:
         try:
-            if type(base) in _PLAIN:
-                return getattr(base, attribute)
             try:
+                if type(base) in _PLAIN:
+                    return getattr(base, attribute)
                 func = lookup(base, attribute)
             except Exception as error:
-                if not refuses(base, error):
+                if not (recorder.answers_absence(number) if type(base) in _PLAIN else refuses(base, error)):
                     raise
                 return _absent_call(recorder, number, base, attribute, error)
             kind = origin(func)

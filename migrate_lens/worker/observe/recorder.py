@@ -208,7 +208,7 @@ class Recorder(Naming):
                 call.func = as_caller(call.func)
             self._running += 1
             try:
-                out = call.func(*call.args, **call.kwargs) if self.caller is None else self.caller(call)
+                out = self._make(call)
             finally:
                 self._running -= 1
             if self.gradients:
@@ -220,6 +220,30 @@ class Recorder(Naming):
         if self.kernel_log >= 0:
             self._mark(0, 0, "")
         return self._unseen(self._look_after, call, out)
+
+    def _make(self, call: Call) -> Any:
+        """Make a call; what a framework's own constructor stores in a layer is no part of the program.
+
+        One of them stores more than the other, and the program's ``__setattr__`` would be counted for each.
+        """
+        if self.caller is not None:
+            return self.caller(call)
+        if not self._stores_by_program(call.func):
+            return call.func(*call.args, **call.kwargs)
+        thread, counted = get_ident(), list(self.visits)
+        self._looking.add(thread)
+        try:
+            return call.func(*call.args, **call.kwargs)
+        finally:
+            self._looking.discard(thread)
+            self.visits[: len(counted)] = counted
+
+    def _stores_by_program(self, func: Any) -> bool:
+        """Whether the base class of all layers makes its part of one whose class has a ``__setattr__`` of its own."""
+        module: Any = self.backend.module
+        if type(func) is not MethodType or func.__func__ is not module.__init__:
+            return False
+        return type(func.__self__).__setattr__ is not module.__setattr__
 
     def _unseen(self, look: Callable[..., Any], *args: Any) -> Any:
         """Look at the program's objects; what that runs of the program is not recorded."""
