@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from migrate_lens.compare.outcome import raises
-from migrate_lens.model.report import Finding, Library, Outcome, Probe, Runtime, Stage, StageResult, Tally, TestRow
-from migrate_lens.model.trace import PASSED, SKIPPED, Exited, PartFailure, Parts, TestRun, Trace
+from migrate_lens.model.report import Finding, Library, Outcome, Probe, Runtime, Stage, StageResult, SuiteRow, Tally
+from migrate_lens.model.trace import PASSED, SKIPPED, Exited, PartFailure, Parts, RanTest, Trace
 from migrate_lens.protocol.parts import number_of
 from migrate_lens.runs.bench import Bench, Run, RunRequest, Setting
 from migrate_lens.runs.worker import MOST_TRACE
@@ -38,7 +38,7 @@ class Session:
     """
 
     probe: Probe
-    runs: dict[Runtime, dict[str, TestRun]] = field(default_factory=dict)
+    runs: dict[Runtime, dict[str, RanTest]] = field(default_factory=dict)
     failures: dict[Runtime, dict[str, PartFailure]] = field(default_factory=dict)
     users: frozenset[str] = frozenset()
     seconds: dict[Runtime, float] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Session:
         return run.outcome if run is not None and run.outcome else NOT_RUN
 
     @property
-    def passing(self) -> list[TestRun]:
+    def passing(self) -> list[RanTest]:
         """The tests that pass under torch."""
         return [run for run in self.runs[Runtime.TORCH].values() if run.outcome == PASSED]
 
@@ -186,7 +186,7 @@ class Table:
             if part is not None and self.healed[node] != PASSED:
                 self.reasons[node] = raises(part.failure)
 
-    def rows(self, gaps: Mapping[str, Finding]) -> Iterator[TestRow]:
+    def rows(self, gaps: Mapping[str, Finding]) -> Iterator[SuiteRow]:
         """A row for each test.
 
         Args:
@@ -198,18 +198,18 @@ class Table:
             for node in session.runs[Runtime.TORCH]:
                 yield self._row(session, node, gaps, shared)
 
-    def _row(self, session: Session, node: str, findings: Mapping[str, Finding], shared: list[str]) -> TestRow:
+    def _row(self, session: Session, node: str, findings: Mapping[str, Finding], shared: list[str]) -> SuiteRow:
         ours, theirs = (session.outcome(runtime, node) for runtime in (Runtime.TORCH, Runtime.TARGET))
         if ours != PASSED:
             reason = session.reason(Runtime.TORCH, node) if ours != SKIPPED else ""
-            return TestRow(node, ours, theirs, "", (), reason)
+            return SuiteRow(node, ours, theirs, "", (), reason)
         number = number_of(node)
         gaps = tuple(name for name, finding in findings.items() if number in finding.parts)
         if theirs == NOT_RUN:
             gaps = tuple(dict.fromkeys((*shared, *gaps)))
         healed = self.healed.get(node, NOT_RUN)
         reason = self.reasons.get(node, "") if healed != PASSED else ""
-        return TestRow(node, ours, theirs, healed, gaps, reason or self._why(session, node, theirs))
+        return SuiteRow(node, ours, theirs, healed, gaps, reason or self._why(session, node, theirs))
 
     def _why(self, session: Session, node: str, theirs: str) -> str:
         return session.reason(Runtime.TARGET, node) if theirs != PASSED else ""

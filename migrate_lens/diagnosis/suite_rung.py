@@ -15,7 +15,7 @@ from migrate_lens.diagnosis.suite import Session, Table, apart, batches, observe
 from migrate_lens.model.progress import Progress
 from migrate_lens.model.report import Probe, ProbeKind, Runtime, Stage, TraceSummary
 from migrate_lens.model.target import TARGET
-from migrate_lens.model.trace import PASSED, SKIPPED, Parts, TestRun
+from migrate_lens.model.trace import PASSED, SKIPPED, Parts, RanTest
 from migrate_lens.protocol.parts import number_of
 from migrate_lens.runs.bench import Bench, Run, RunRequest, Setting
 
@@ -180,7 +180,7 @@ class SuiteRung:
             self._met.bases.append((probe, kept.file))
 
 
-def covering(wanted: Sequence[frozenset[int]], tests: Mapping[int, tuple[Session, TestRun]]) -> list[int]:
+def covering(wanted: Sequence[frozenset[int]], tests: Mapping[int, tuple[Session, RanTest]]) -> list[int]:
     """Few tests, quick ones first among equals, so that each set has one of them; what is in no test any one has."""
     left = [parts & tests.keys() for parts in wanted]
     anywhere = any(not parts for parts in left)

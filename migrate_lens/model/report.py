@@ -300,7 +300,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class TestRow:
+class SuiteRow:
     """What became of one test of a suite; outcomes are pytest's words, or how the process ended in it.
 
     Attributes:
@@ -335,7 +335,7 @@ class TestRow:
         return self.counts and (self.healed != Outcome.PASSED or (self.held_back and not self.gaps))
 
     @classmethod
-    def from_json(cls, fields: Fields) -> TestRow:
+    def from_json(cls, fields: Fields) -> SuiteRow:
         """The row, as a report has it."""
         return cls(
             fields.text("node"),
@@ -362,7 +362,7 @@ class TestRow:
 class SuiteTable:
     """What became of each test of a suite."""
 
-    rows: tuple[TestRow, ...]
+    rows: tuple[SuiteRow, ...]
 
     @property
     def under_torch(self) -> int:
@@ -380,7 +380,7 @@ class SuiteTable:
         return sum(row.counts and row.healed == Outcome.PASSED for row in self.rows)
 
     @property
-    def unexplained(self) -> tuple[TestRow, ...]:
+    def unexplained(self) -> tuple[SuiteRow, ...]:
         """Those that no gap explains."""
         return tuple(row for row in self.rows if row.unexplained)
 
@@ -392,7 +392,7 @@ class SuiteTable:
     @classmethod
     def from_json(cls, fields: Fields) -> SuiteTable:
         """The table, as a report has it."""
-        return cls(tuple(TestRow.from_json(row) for row in fields.parts("rows")))
+        return cls(tuple(SuiteRow.from_json(row) for row in fields.parts("rows")))
 
     def to_json(self) -> Json:
         """The table, as a report has it, and what follows from it."""

@@ -423,7 +423,7 @@ class PartFailure:
 
 
 @dataclass(frozen=True, slots=True)
-class TestRun:
+class RanTest:
     """A test of a probe: which, and what became of it; empty where the process ended in it.
 
     Attributes:
@@ -525,7 +525,7 @@ class Trace:
     counted: Counted = field(default_factory=Counted)
     unmet: tuple[str, ...] = ()
     apart: tuple[Apart, ...] = ()
-    tests: tuple[TestRun, ...] = ()
+    tests: tuple[RanTest, ...] = ()
     collected: tuple[str, ...] = ()
 
 

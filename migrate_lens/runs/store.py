@@ -36,9 +36,9 @@ from migrate_lens.model.trace import (
     Place,
     PlaceKind,
     Raised,
+    RanTest,
     Refused,
     Stopped,
-    TestRun,
     Trace,
     Written,
 )
@@ -118,7 +118,7 @@ class _Reader:
         self._states: dict[int, LayerState] = {}
         self._unmet: tuple[str, ...] = ()
         self._apart: list[Apart] = []
-        self._tests: dict[int, TestRun] = {}
+        self._tests: dict[int, RanTest] = {}
         self._collected: tuple[str, ...] = ()
         self._counted = Counted()
         self._takers: Mapping[str, Callable[..., None]] = {
@@ -230,7 +230,7 @@ class _Reader:
         self._collected = tuple(frame.nodes)
 
     def _test_began(self, frame: frames.TestBegan) -> None:
-        self._tests[frame.number] = TestRun(frame.node, frame.number)
+        self._tests[frame.number] = RanTest(frame.node, frame.number)
 
     def _test_ended(self, frame: frames.TestEnded) -> None:
         ended = replace(self._tests[frame.number], outcome=frame.outcome, seconds=frame.seconds)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from migrate_lens.model.value import (
     RTOL,
+    SAMPLE_SIZE,
     Difference,
     Encoded,
     LayerValue,
@@ -19,6 +20,7 @@ from migrate_lens.model.value import (
     close,
     describe,
     difference,
+    sampled,
     tensors,
     typed,
 )
@@ -263,3 +265,29 @@ def test_what_is_read_by_name_is_what_travelled(value: Encoded) -> None:
 def test_what_is_no_value_is_refused(value: Encoded) -> None:
     with pytest.raises((KeyError, TypeError)):
         typed(value)
+
+
+@given(st.integers(0, 40_000), st.integers(0, 40_000))
+def test_a_sample_says_where_a_large_tensor_differs_if_it_has_that_element(size: int, at: int) -> None:
+    values = np.arange(size, dtype="float32")
+    brief = sampled(tensor(values), most=1 << 12)
+    other = values.copy()
+    other[at : at + 1] += 1e6
+    assert difference(tensor(values), brief) is None
+    stride = max(1, size // SAMPLE_SIZE) if size * 4 > 1 << 12 else 1
+    seen = at < size and at % stride == 0
+    assert (difference(tensor(other), brief) is not None) == seen
+
+
+def test_samples_are_taken_in_containers_and_of_what_is_large_alone() -> None:
+    large, small = tensor(np.zeros(5000)), tensor(np.zeros(5))
+    brief = sampled(("L", [large, ("d", [("k", large)]), small, 3]), most=1 << 12)
+    assert [len(data[2]) for data in (brief[1][0][3], brief[1][1][1][0][1][3])] == [20_000, 20_000]
+    assert brief[1][2:] == [small, 3]
+
+
+def test_a_list_is_no_iterator_and_an_iterator_of_the_target_s_is_not_asked() -> None:
+    iterator = ("O", "builtins.generator")
+    assert difference(iterator, ("L", [])) == Difference("type", False, "an iterator", "list of 0: ")
+    assert difference(iterator, iterator) is None
+    assert difference(("O", "module.Thing"), ("L", [])) is None

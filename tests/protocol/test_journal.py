@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from migrate_lens.protocol.journal import HEADER, Journal, read
+from migrate_lens.protocol.journal import HEADER, Journal, give_back, read
 
 SCALARS = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.complex_numbers(allow_nan=False)
@@ -229,3 +229,19 @@ def test_a_journal_that_is_muted_keeps_no_data(tmp_path: Path) -> None:
     journal.write(("call", journal.put(LARGE)))
     journal.close()
     assert list(read(tmp_path / "t")[1]) == []
+
+
+def test_data_that_was_written_before_is_mentioned_and_pages_that_were_given_back_come_again(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "t")
+    values = np.arange(50_000, dtype="f4")
+    place = journal.put(values)
+    journal.write(("first", place))
+    journal.write(("between", "no data"))
+    journal.mention()
+    journal.write(("again", place))
+    journal.close()
+    frames = list(read(tmp_path / "t")[1])
+    give_back()
+    assert [frame[0] for frame in frames] == ["first", "between", "again"]
+    assert frames[1][1] == "no data"
+    assert bytes(frames[0][1]) == bytes(frames[2][1]) == values.tobytes()
