@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 from migrate_lens.compare.outcome import raises
@@ -13,84 +13,29 @@ from migrate_lens.model.report import (
     Finding,
     Library,
     Outcome,
-    Probe,
-    ProbeKind,
     Shortfall,
     StageResult,
-    Tally,
     TraceSummary,
 )
-from migrate_lens.model.trace import PASSED, SKIPPED, Exited, Frame, Parts, Raised
+from migrate_lens.model.trace import Frame, PartFailure, Raised
 from migrate_lens.runs.bench import Run
 
-_SHOWN = 3  # failing tests of a file that are named one by one
-_NO_TESTS = 5  # pytest's exit status where it found no test
 # Whom a program asks whether torch is there; where torch is hidden, they say that it is not.
 _HIDDEN = frozenset({"importlib", "importlib_metadata", "pkg_resources", "pkgutil"})
 
 
-def tally(run: Run) -> Tally:
-    """What became of the tests of a run."""
-    ending = run.trace.ending
-    fates = list(ending.fates.values()) if isinstance(ending, Parts) else []
-    passed, skipped = fates.count(PASSED), fates.count(SKIPPED)
-    return Tally(passed, len(fates) - passed - skipped, skipped)
-
-
 def under_torch(subject: Subject, base: Baseline) -> Baseline:
-    """The baseline with its tests counted, and with the line at which it failed.
-
-    A test file of which no test passes has not passed: it failed, or all of it was skipped.
-    """
-    result = replace(base.result, detail=_with_place(base.result.detail, subject, base.run))
-    if subject.probe.kind is not ProbeKind.PYTEST:
-        return replace(base, result=result)
-    if isinstance(base.run.trace.ending, Exited) and base.run.trace.ending.code == _NO_TESTS:
-        said = result.detail if base.run.trace.failures else "pytest finds no test to run in it"
-        return replace(base, result=replace(result, detail=said))
-    if not isinstance(base.run.trace.ending, Parts):
-        return replace(base, result=result)
-    tests = tally(base.run)
-    return replace(base, result=_counted(result, tests, base.run, subject.library))
-
-
-def _counted(result: StageResult, tests: Tally, run: Run, library: Library) -> StageResult:
-    result = replace(result, tests=tests)
-    if tests.passed:
-        return result
-    if not tests.failed:
-        return replace(result, outcome=Outcome.SKIPPED, detail=f"{_all(tests.skipped)} skipped under {run.runtime}")
-    first = next(failing_tests(run, library), None)
-    more = f": {first.probe} {first.reason}" if first is not None else ""
-    return replace(result, outcome=Outcome.FAILED, detail=f"no test of {tests.all} passes under {run.runtime}{more}")
-
-
-def _all(number: int) -> str:
-    return "its one test is" if number == 1 else f"all {number} tests are"
-
-
-def failing_tests(run: Run, library: Library) -> Iterator[Shortfall]:
-    """Each test that does not pass under torch, and why."""
-    for part in run.trace.failures:
-        at = _said(part.frames[-1], library) if part.frames else ""
-        yield Shortfall(part.part, f"fails under {run.runtime}: {raises(part.failure)}{at}")
-
-
-def tests_put_aside(base: Baseline, probe: Probe, library: Library) -> Iterator[Shortfall]:
-    """The tests of a file that say nothing about the target, though others of it do."""
-    tests = base.result.tests
-    if tests is None or not tests.passed:
-        return
-    if tests.skipped:
-        yield Shortfall(probe.spec, f"{tests.skipped} of {tests.all} tests skipped under {base.run.runtime}")
-    failing = list(failing_tests(base.run, library))
-    yield from failing[:_SHOWN]
-    left = tests.failed - len(failing[:_SHOWN])
-    if left > 0:
-        yield Shortfall(probe.spec, f"{left} more of {tests.all} tests fail under {base.run.runtime}")
+    """The baseline with the line at which it failed."""
+    return replace(base, result=replace(base.result, detail=_with_place(base.result.detail, subject, base.run)))
 
 
 # -- where a baseline failed -------------------------------------------------------------------------------------------
+
+
+def failed(part: PartFailure, library: Library) -> str:
+    """How a test failed, and where."""
+    at = _said(part.frames[-1], library) if part.frames else ""
+    return f"{raises(part.failure)}{at}"
 
 
 def _with_place(detail: str, subject: Subject, run: Run) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from migrate_lens.diagnosis.build_rung import Built, Workshop, build
-from migrate_lens.diagnosis.exercised import made_calls, tests_put_aside, under_torch, unreached
+from migrate_lens.diagnosis.exercised import made_calls, under_torch, unreached
 from migrate_lens.diagnosis.investigate import Investigation, baseline, investigate
 from migrate_lens.diagnosis.kernels.construct_at_fault import KernelSearch
 from migrate_lens.diagnosis.lower_operators import with_lower_operators
@@ -188,9 +188,6 @@ class Ladder:
 
     def _try(self, stage: Stage, probe: Probe, *, given: bool) -> bool:
         """One probe on both sides; whether it runs under torch."""
-        if probe.kind is ProbeKind.PYTEST and self._lacks_pytest:
-            self.met.put_aside(probe.spec, self._lacks_pytest)
-            return False
         self._progress(f"{stage}: {probe.spec} under {Runtime.TORCH}")
         subject, base = self._without_failed_parts(Subject(self._bench, self._setting, stage, probe))
         base = under_torch(subject, base)
@@ -263,8 +260,6 @@ class Ladder:
     def _count(self, probe: Probe, base: Baseline, investigation: Investigation, findings: Sequence[Finding]) -> None:
         """Keep what of a probe was exercised, and what was not."""
         self.met.exercised = self.met.exercised or made_calls(investigation, base.result)
-        for test in tests_put_aside(base, probe, self._library):
-            self.met.put_aside(test.probe, test.reason)
         if not base.observed:
             self.met.shortfalls.append(
                 Shortfall(probe.spec, "fails while it is observed: its outcome alone is compared")

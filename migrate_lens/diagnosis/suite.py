@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from migrate_lens.compare.outcome import raises
+from migrate_lens.diagnosis.exercised import failed
 from migrate_lens.model.report import Finding, Library, Outcome, Probe, Runtime, Stage, StageResult, SuiteRow, Tally
 from migrate_lens.model.trace import PASSED, SKIPPED, Exited, PartFailure, Parts, RanTest, Trace
 from migrate_lens.protocol.parts import number_of
@@ -22,6 +22,7 @@ BATCH_SECONDS, BATCH_BYTES = 20.0, 1 << 27
 _MOST_BYTES = 3 << 29
 _HALF = 0.5
 NOT_RUN = "not run"
+NO_TESTS = 5  # pytest's exit status where it found none
 
 
 @dataclass
@@ -54,11 +55,11 @@ class Session:
         """The tests that pass under torch."""
         return [run for run in self.runs[Runtime.TORCH].values() if run.outcome == PASSED]
 
-    def reason(self, runtime: Runtime, node: str) -> str:
-        """Why a test, or its file, failed; empty where nobody knows."""
+    def reason(self, runtime: Runtime, node: str, library: Library) -> str:
+        """Why a test, or its file, failed, and where; empty where nobody knows."""
         failures = self.failures.get(runtime, {})
         part = failures.get(node) or failures.get(node.partition("::")[0])
-        return raises(part.failure) if part is not None else self.ended.get(runtime, "")
+        return failed(part, library) if part is not None else self.ended.get(runtime, "")
 
     def file(self, node: str, library: Library) -> Path:
         """The file that a test is in."""
@@ -168,11 +169,13 @@ class Table:
 
     Attributes:
         sessions: all tests, as nobody observed them.
+        library: whose they are.
         healed: what became of each in the run that goes on past each gap.
         reasons: why a test was not investigated, or its outcome differs still.
     """
 
     sessions: list[Session]
+    library: Library
     healed: dict[str, str] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
 
@@ -184,7 +187,7 @@ class Table:
             self.healed[node] = fates.get(node) or NOT_RUN
             part = failures.get(node) or failures.get(node.partition("::")[0])
             if part is not None and self.healed[node] != PASSED:
-                self.reasons[node] = raises(part.failure)
+                self.reasons[node] = failed(part, self.library)
 
     def rows(self, gaps: Mapping[str, Finding]) -> Iterator[SuiteRow]:
         """A row for each test.
@@ -201,7 +204,7 @@ class Table:
     def _row(self, session: Session, node: str, findings: Mapping[str, Finding], shared: list[str]) -> SuiteRow:
         ours, theirs = (session.outcome(runtime, node) for runtime in (Runtime.TORCH, Runtime.TARGET))
         if ours != PASSED:
-            reason = session.reason(Runtime.TORCH, node) if ours != SKIPPED else ""
+            reason = session.reason(Runtime.TORCH, node, self.library) if ours != SKIPPED else ""
             return SuiteRow(node, ours, theirs, "", (), reason)
         number = number_of(node)
         gaps = tuple(name for name, finding in findings.items() if number in finding.parts)
@@ -212,7 +215,7 @@ class Table:
         return SuiteRow(node, ours, theirs, healed, gaps, reason or self._why(session, node, theirs))
 
     def _why(self, session: Session, node: str, theirs: str) -> str:
-        return session.reason(Runtime.TARGET, node) if theirs != PASSED else ""
+        return session.reason(Runtime.TARGET, node, self.library) if theirs != PASSED else ""
 
 
 def _of_no_test(finding: Finding, numbers: set[int]) -> bool:
@@ -220,20 +223,38 @@ def _of_no_test(finding: Finding, numbers: set[int]) -> bool:
     return not finding.parts or bool(finding.parts - numbers)
 
 
-def stage_of(runtime: Runtime, sessions: Sequence[Session], spec: str) -> StageResult:
-    """How the suite did in a runtime."""
-    fates = [session.outcome(runtime, node) for session in sessions for node in session.runs[Runtime.TORCH]]
+def stage_of(runtime: Runtime, sessions: Sequence[Session], spec: str, library: Library) -> StageResult:
+    """How the suite did in a runtime; one of which no test passes has not passed: it failed, or all was skipped."""
+    told = [(session, node) for session in sessions for node in session.runs[Runtime.TORCH]]
+    fates = [session.outcome(runtime, node) for session, node in told]
     passed, skipped = fates.count(PASSED), fates.count(SKIPPED)
     tally = Tally(passed, len(fates) - passed - skipped, skipped)
     seconds = sum(session.seconds.get(runtime, 0.0) for session in sessions)
-    outcome = Outcome.FAILED if tally.failed else Outcome.PASSED if passed else Outcome.SKIPPED
-    detail = ""
-    if tally.failed:
-        first = next(
-            (session.reason(runtime, node), node)
-            for session in sessions
-            for node in session.runs[Runtime.TORCH]
-            if session.outcome(runtime, node) not in (PASSED, SKIPPED)
-        )
-        detail = f"{tally.failed} of {tally.all} tests do not pass; the first is {first[1]}: {first[0]}"
+    outcome, detail = _outcome(runtime, tally, told, library)
+    if not told:
+        detail = next(_nothing(sessions, library), "pytest finds no test to run in it")
     return StageResult(runtime, Stage.TEST, spec, outcome, seconds, detail, tally)
+
+
+def _outcome(
+    runtime: Runtime, tally: Tally, told: Sequence[tuple[Session, str]], library: Library
+) -> tuple[Outcome, str]:
+    failing = ((s, node) for s, node in told if s.outcome(runtime, node) not in (PASSED, SKIPPED))
+    first = next((f": {node} {s.reason(runtime, node, library)}" for s, node in failing), "")
+    if not tally.passed and tally.failed:
+        return Outcome.FAILED, f"no test of {tally.all} passes under {runtime}{first}"
+    if tally.skipped and not tally.passed:
+        said = "its one test is" if tally.all == 1 else f"all {tally.all} tests are"
+        return Outcome.SKIPPED, f"{said} skipped under {runtime}"
+    if tally.failed and runtime is not Runtime.TORCH:
+        return Outcome.FAILED, f"{tally.failed} of {tally.all} tests do not pass{first}"
+    return (Outcome.PASSED if tally.passed else Outcome.FAILED), ""
+
+
+def _nothing(sessions: Sequence[Session], library: Library) -> Iterator[str]:
+    """Why there is no test at all."""
+    for session in sessions:
+        for name in session.failures[Runtime.TORCH]:
+            yield f"{name} {session.reason(Runtime.TORCH, name, library)}"
+        if session.ended.get(Runtime.TORCH) not in (None, f"pytest exits with {NO_TESTS}"):
+            yield session.ended[Runtime.TORCH]

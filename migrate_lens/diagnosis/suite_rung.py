@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from migrate_lens.diagnosis.met import Met
 from migrate_lens.diagnosis.subject import Subject
 from migrate_lens.diagnosis.suite import Session, Table, apart, batches, observed, run_plainly, stage_of
 from migrate_lens.model.progress import Progress
-from migrate_lens.model.report import Probe, ProbeKind, Runtime, Stage, TraceSummary
+from migrate_lens.model.report import Library, Probe, ProbeKind, Runtime, Stage, TraceSummary
 from migrate_lens.model.target import TARGET
 from migrate_lens.model.trace import PASSED, SKIPPED, Parts, RanTest
 from migrate_lens.protocol.parts import number_of
@@ -56,10 +56,10 @@ class SuiteRung:
     def run(self, named: Sequence[Probe], files: Sequence[Path], select: str) -> bool:
         """Run them all; whether any test passes under torch."""
         sessions = self._under_torch(self._sessions(named, files, select))
-        self._met.table = table = Table(sessions)
+        self._met.table = table = Table(sessions, self.setting.library)
         spec = self._spec(sessions)
         self._put_aside(sessions)
-        self._met.stages.append(stage_of(Runtime.TORCH, sessions, spec))
+        self._met.stages.append(stage_of(Runtime.TORCH, sessions, spec, self.setting.library))
         if not any(session.passing for session in sessions):
             return False
         users = frozenset[str]().union(*(session.users for session in sessions))
@@ -72,7 +72,7 @@ class SuiteRung:
                     natural = run_plainly(self._bench, self.setting, Runtime.TARGET, session)
                 for batch in batches(session):
                     self._batch(session, natural, batch, table, all_tests)
-        self._met.stages.append(stage_of(Runtime.TARGET, sessions, spec))
+        self._met.stages.append(stage_of(Runtime.TARGET, sessions, spec, self.setting.library))
         self._met.traces.append(_together(spec, self._summaries))
         self._keep_reproducible(table)
         return True
@@ -120,23 +120,8 @@ class SuiteRung:
     def _put_aside(self, sessions: Sequence[Session]) -> None:
         """Say which tests say nothing about the target, and why."""
         for session in sessions:
-            runs = session.runs[Runtime.TORCH]
-            for name in session.failures[Runtime.TORCH]:
-                if name not in runs:
-                    self._met.put_aside(name, f"is not collected under torch: {session.reason(Runtime.TORCH, name)}")
-            fates = [run.outcome for run in runs.values()]
-            failing = [node for node, run in runs.items() if run.outcome not in (PASSED, SKIPPED)]
-            for node in failing[:_SHOWN]:
-                self._met.put_aside(node, f"fails under torch: {session.reason(Runtime.TORCH, node)}")
-            if len(failing) > _SHOWN:
-                more = f"{len(failing) - _SHOWN} more of {len(runs)} tests fail under torch"
-                self._met.put_aside(session.probe.spec, more)
-            if SKIPPED in fates:
-                self._met.put_aside(
-                    session.probe.spec, f"{fates.count(SKIPPED)} of {len(runs)} tests skipped under torch"
-                )
-            if not runs and not session.failures[Runtime.TORCH]:
-                self._met.put_aside(session.probe.spec, session.ended.get(Runtime.TORCH, "no test was found"))
+            for name, reason in _aside(session, self.setting.library):
+                self._met.put_aside(name, reason)
 
     # -- batches -------------------------------------------------------------------------------------------------
 
@@ -178,6 +163,25 @@ class SuiteRung:
             probe = replace(session.probe, spec=run.node, tests=(run.node,), select="", path=path)
             kept = self._bench.run(RunRequest(self.setting, Runtime.TORCH, probe, values=True))
             self._met.bases.append((probe, kept.file))
+
+
+def _aside(session: Session, library: Library) -> Iterator[tuple[str, str]]:
+    """What is put aside of a session: files that are not collected, tests that fail or are skipped under torch."""
+    runs = session.runs[Runtime.TORCH]
+    for name in session.failures[Runtime.TORCH]:
+        if name not in runs:
+            yield name, f"is not collected under torch: {session.reason(Runtime.TORCH, name, library)}"
+    failing = [node for node, run in runs.items() if run.outcome not in (PASSED, SKIPPED)]
+    for node in failing[:_SHOWN]:
+        yield node, f"fails under torch: {session.reason(Runtime.TORCH, node, library)}"
+    if len(failing) > _SHOWN:
+        yield session.probe.spec, f"{len(failing) - _SHOWN} more of {len(runs)} tests fail under torch"
+    of_file = Counter(node.partition("::")[0] for node in runs)
+    skipped = Counter(node.partition("::")[0] for node, run in runs.items() if run.outcome == SKIPPED)
+    for file, number in skipped.items():
+        yield file, f"{number} of {of_file[file]} tests skipped under torch"
+    if not runs and not session.failures[Runtime.TORCH]:
+        yield session.probe.spec, session.ended.get(Runtime.TORCH, "no test was found")
 
 
 def covering(wanted: Sequence[frozenset[int]], tests: Mapping[int, tuple[Session, RanTest]]) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from sample_reports import LIBRARY
 
 from migrate_lens.diagnosis.suite import NOT_RUN, Session, Table, batches
 from migrate_lens.diagnosis.suite_rung import covering
@@ -57,7 +58,7 @@ def rows(table: Table, **gaps: Finding) -> dict[str, SuiteRow]:
 
 
 def test_a_gap_holds_back_the_tests_that_meet_it_and_one_of_an_import_those_that_were_not_collected() -> None:
-    table = Table([session([ran("t::a"), ran("t::b"), ran("u::c")], [ran("t::a", "failed"), ran("t::b")])])
+    table = Table([session([ran("t::a"), ran("t::b"), ran("u::c")], [ran("t::a", "failed"), ran("t::b")])], LIBRARY)
     table.healed = {"t::a": "passed", "t::b": "passed", "u::c": "passed"}
     found = rows(table, own=finding("torch.a", "t::a"), shared=finding("torch.b", "import u"))
     assert found["t::a"].gaps == ("own",)
@@ -71,7 +72,9 @@ def test_a_gap_holds_back_the_tests_that_meet_it_and_one_of_an_import_those_that
 
 
 def test_what_no_gap_explains_is_unexplained() -> None:
-    table = Table([session([ran("a"), ran("b"), ran("c", "failed")], [ran("a", "failed"), ran("b", "failed")])])
+    table = Table(
+        [session([ran("a"), ran("b"), ran("c", "failed")], [ran("a", "failed"), ran("b", "failed")])], LIBRARY
+    )
     table.healed = {"a": "failed", "b": "passed"}
     table.reasons = {"a": "raises AssertionError"}
     found = rows(table, one=finding("torch.a", "a"))
