@@ -33,13 +33,14 @@ class Distribution:
         return f"{stem}.tar.gz" if self.source else f"{stem}-*.whl"
 
 
-def pip(*arguments: str, built: bool = True) -> None:
-    """Run pip without dependencies, for wheels or for source archives only.
+def pip(*arguments: str, built: bool | None = True) -> None:
+    """Run pip without dependencies, for wheels or for source archives only; None takes whatever there is.
 
     Raises:
         SystemExit: pip failed; its last line says why.
     """
-    options = ("-q", "--no-deps", "--only-binary" if built else "--no-binary", ":all:")
+    kinds = () if built is None else ("--only-binary" if built else "--no-binary", ":all:")
+    options = ("-q", "--no-deps", *kinds)
     command = [sys.executable, "-m", "pip", arguments[0], *options, *arguments[1:]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -51,7 +52,7 @@ def needed(distribution: Distribution, cache: Path) -> list[Path]:
     folders = [cache / "needs" / need for need in distribution.needs]
     for folder, need in zip(folders, distribution.needs, strict=True):
         if not folder.exists():
-            pip("install", "--target", f"{folder}.part", need)
+            pip("install", "--no-build-isolation", "--target", f"{folder}.part", need, built=None)
             Path(f"{folder}.part").rename(folder)
     return folders
 

@@ -113,12 +113,13 @@ class Trial:
 
     def agrees(self, run: Run) -> bool:
         """Whether a run has torch's outcome."""
-        return self.same(self.base.trace.ending, run.trace.ending)
+        return self.same(self.base.trace.ending, run.trace)
 
-    def same(self, want: Ending, got: Ending) -> bool:
-        """Whether two endings agree."""
-        if isinstance(want, Parts) and self.subject.probe.tests:
-            want = Parts({name: fate for name, fate in want.fates.items() if name in self.subject.probe.tests})
+    def same(self, want: Ending, trace: Trace) -> bool:
+        """Whether a run ends as another did; of a suite, in the tests that were to be run."""
+        got = trace.ending
+        if isinstance(want, Parts) and trace.collected:
+            want = Parts({name: fate for name, fate in want.fates.items() if name in trace.collected})
         return disagreement(self.own.of_outcome(want), self.own.of_outcome(got)) is None
 
     def _request(
@@ -195,7 +196,7 @@ def _outcome_depends_on(trial: Trial, soft: Sequence[Divergence], outcomes: Outc
 def _matters(trial: Trial, group: Group, healed: Ending) -> bool:
     """Whether the program ends otherwise, or a call goes otherwise, where differences of one kind are left in."""
     trace = trial.leaving_in(group, group).trace
-    if not trial.same(healed, trace.ending):
+    if not trial.same(healed, trace):
         return True
     return any(divergence.hard for divergence in divergences(trial.base.trace, trace, trial.own.events))
 
@@ -245,7 +246,7 @@ class Halving:
         self.left -= 1
         touched = [divergence for group in part for divergence in group]
         spared = [*(divergence for group in self.dropped for divergence in group), *touched]
-        if self.trial.same(self.wanted, self.trial.leaving_in(spared, touched).trace.ending):
+        if self.trial.same(self.wanted, self.trial.leaving_in(spared, touched).trace):
             self.dropped.extend(part)
             return []
         if len(part) == 1:

@@ -95,7 +95,7 @@ class Healer(Recorder):
         self._strayed: set[Place] = set()
         self._answered = False
         self._missing: list[Called] = []
-        self._synced: dict[int, tuple[weakref.ref[Any], tuple[int, int]]] = {}
+        self._synced: dict[int, tuple[weakref.ref[Any], tuple[int, int], tuple[int, ...]]] = {}
         self._apart: dict[int, weakref.ref[Any]] = {}
         self._remade: dict[int, weakref.ref[Any]] = {}
 
@@ -238,7 +238,9 @@ class Healer(Recorder):
     def _is_synced(self, tensor: Any, reference: tuple[int, int]) -> bool:
         """Whether a tensor was given torch's values of this very version."""
         known = self._synced.get(id(tensor))
-        return known is not None and known[0]() is tensor and known[1] == reference
+        if known is None or known[0]() is not tensor:
+            return False
+        return known[1:] == (reference, tuple(tensor.shape))  # a write that nobody counts may have changed that too
 
     def _made_equal(self, tensor: Any, value: Encoded, reference: tuple[int, int]) -> bool:
         """Give a tensor torch's values unless it was given them before; whether it has them."""
@@ -251,7 +253,7 @@ class Healer(Recorder):
             self._fill(tensor, value)
             if difference(value, self.backend.encode_tensor(tensor)) is not None:
                 return False  # a strided view, or another shape: it cannot be made equal
-        self._synced[id(tensor)] = (weakref.ref(tensor), reference)
+        self._synced[id(tensor)] = (weakref.ref(tensor), reference, tuple(tensor.shape))
         return True
 
     def _other_inputs(self, call: Call, want: Called) -> bool:
