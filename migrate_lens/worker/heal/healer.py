@@ -236,11 +236,9 @@ class Healer(Recorder):
         return any(tag(encoded) == REFERENCE and not isinstance(value, self.backend.tensor) for value, encoded in pairs)
 
     def _is_synced(self, tensor: Any, reference: tuple[int, int]) -> bool:
-        """Whether a tensor was given torch's values of this very version."""
-        known = self._synced.get(id(tensor))
-        if known is None or known[0]() is not tensor:
-            return False
-        return known[1:] == (reference, tuple(tensor.shape))  # a write that nobody counts may have changed that too
+        """Whether a tensor was given torch's values of this very version; an uncounted write may change its shape."""
+        known, as_it_is = self._synced.get(id(tensor)), (reference, tuple(tensor.shape))
+        return known is not None and known[0]() is tensor and known[1:] == as_it_is
 
     def _made_equal(self, tensor: Any, value: Encoded, reference: tuple[int, int]) -> bool:
         """Give a tensor torch's values unless it was given them before; whether it has them."""
